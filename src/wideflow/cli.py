@@ -206,9 +206,8 @@ def reproduce(
         except CommandError as error:
             if error.code != FAILED:
                 raise
-            outcomes.append(
-                {"experiment": experiment.name, "outcome": "stopped", "reason": error.sentence}
-            )
+            reason = error.sentence.removeprefix(f"{experiment.name} stopped: ")
+            outcomes.append({"experiment": experiment.name, "outcome": "stopped", "reason": reason})
         else:
             outcome = "acceptable" if done.record.ok else "failed"
             outcomes.append(
@@ -304,6 +303,11 @@ def bench(context: typer.Context, debug: DebugOption = False) -> int:
     return subprocess.call([sys.executable, str(script), *context.args])
 
 
+def _commands() -> list[str]:
+    functions = [(command.name, command.callback) for command in app.registered_commands]
+    return [name or function.__name__ for name, function in functions if name or function]
+
+
 def _interrupt(*_) -> None:
     raise KeyboardInterrupt
 
@@ -324,14 +328,11 @@ def main(words: Sequence[str] | None = None) -> int:
         except typer.Abort as error:
             raise KeyboardInterrupt from error
         except UsageError as error:
-            subcommand = (
-                [words[0]]
-                if words[0] in (command.name for command in app.registered_commands)
-                else []
-            )
-            message = error.format_message().replace("Value error, ", "")
+            subcommand = [words[0]] if words[0] in _commands() else []
+            message = error.format_message().replace("Value error, ", "").rstrip(".")
+            usage = " ".join(["wideflow", *subcommand, "--help"])
             raise CommandError(
-                f"{message} `{' '.join(['wideflow', *subcommand, '--help'])}` shows how to use it.",
+                f"{message}. `{usage}` shows how to use it.",
                 USAGE,
             ) from error
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
+from ._core.arrays import real_values
 from ._core.errors import as_key, check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
 from ._core.randomness import named_key
@@ -240,7 +241,7 @@ def coordinate_check(
     """
     check_callable("constructor", constructor, "a function of (key, width)")
     check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
-    widths = tuple(np.asarray(widths).tolist())
+    widths = tuple(np.asarray(real_values("widths", widths, "(width)")).tolist())
     if len(set(widths)) < 2:
         raise ValueError(f"`widths` must hold at least two different widths, got {widths}.")
     for width in widths:

@@ -1,11 +1,14 @@
 """A figure as a description: panels of marks. The report renders it to PNG, PDF and to the page."""
 
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ._core.errors import check_choice
+from ._core.annotations import check_fields
+from ._core.arrays import real_values
+from ._core.errors import check_choice, check_kind
 
 __all__ = ["Bars", "FigureSpec", "HLine", "Heatmap", "Line", "Panel", "Points", "VLine"]
 
@@ -14,8 +17,12 @@ Numbers = Sequence[float | int] | np.ndarray
 SCALES = ("linear", "log", "symlog")
 
 
-def _array(values) -> np.ndarray:
-    return np.asarray(values, dtype=float)
+DASHES = ("solid", "dashed", "dotted", "dashdot")
+
+
+def _numbers(mark, name: str) -> np.ndarray:
+    """A field of numbers, NaN where nothing is drawn."""
+    return np.asarray(real_values(name, getattr(mark, name), finite=False, empty=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +45,14 @@ class Line:
     group: str | None = None
 
     def __post_init__(self):
-        check_choice("dash", self.dash, ("solid", "dashed", "dotted", "dashdot"))
-        if len(_array(self.x)) != len(_array(self.y)):
+        check_fields(self)
+        check_choice("dash", self.dash, DASHES)
+        x, y = _numbers(self, "x"), _numbers(self, "y")
+        if x.shape[:1] != y.shape[:1]:
             raise ValueError(f"`x` and `y` of line {self.label!r} differ in length.")
+        for name in ("low", "high"):
+            if getattr(self, name) is not None:
+                _numbers(self, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +75,15 @@ class Points:
     group: str | None = None
     values: Numbers | None = None
 
+    def __post_init__(self):
+        check_fields(self)
+        x, y = _numbers(self, "x"), _numbers(self, "y")
+        if x.shape[:1] != y.shape[:1]:
+            raise ValueError(f"`x` and `y` of points {self.label!r} differ in length.")
+        for name in ("errors", "values"):
+            if getattr(self, name) is not None:
+                _numbers(self, name)
+
 
 @dataclass(frozen=True, eq=False)
 class HLine:
@@ -78,6 +99,10 @@ class HLine:
     label: str = ""
     dash: str = "dashed"
 
+    def __post_init__(self):
+        check_fields(self)
+        check_choice("dash", self.dash, DASHES)
+
 
 @dataclass(frozen=True, eq=False)
 class VLine:
@@ -92,6 +117,10 @@ class VLine:
     x: float | int
     label: str = ""
     dash: str = "dashed"
+
+    def __post_init__(self):
+        check_fields(self)
+        check_choice("dash", self.dash, DASHES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +139,11 @@ class Bars:
     label: str = ""
     group: str | None = None
 
+    def __post_init__(self):
+        check_fields(self)
+        if len(self.names) != len(_numbers(self, "heights")):
+            raise ValueError(f"`names` and `heights` of bars {self.label!r} differ in length.")
+
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
@@ -126,6 +160,12 @@ class Heatmap:
     y: Numbers
     values: Sequence[Numbers] | np.ndarray
     label: str = ""
+
+    def __post_init__(self):
+        check_fields(self)
+        shape = len(_numbers(self, "y")), len(_numbers(self, "x"))
+        if _numbers(self, "values").shape != shape:
+            raise ValueError(f"`values` of heat map {self.label!r} must have shape {shape}.")
 
 
 Mark = Line | Points | HLine | VLine | Bars | Heatmap
@@ -153,10 +193,13 @@ class Panel:
     one_unit: bool = False
 
     def __post_init__(self):
+        check_fields(self)
         check_choice("xscale", self.xscale, SCALES)
         check_choice("yscale", self.yscale, SCALES)
-        if not self.marks:
-            raise ValueError(f"panel {self.title!r} is empty.")
+        if len(self.marks) == 0:
+            raise ValueError(f"`marks` of panel {self.title!r} must hold at least one, got none.")
+        for mark in self.marks:
+            check_kind("marks", mark, typing.get_args(Mark), "lines, points, bars or heat maps")
 
 
 @dataclass(frozen=True)
@@ -176,3 +219,8 @@ class FigureSpec:
     caption: str = field(default="")
     first: tuple[str, ...] = ()
     muted: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        check_fields(self)
+        for panel in self.panels:
+            check_kind("panels", panel, Panel, "a `Panel`")

@@ -18,6 +18,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -27,7 +28,7 @@ import numpy as np
 
 from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
-from ._core.errors import check_flag
+from ._core.errors import check_flag, check_kind
 from ._core.foreign import is_torch_module
 from ._core.host import on_device
 from ._core.memory import budget
@@ -35,6 +36,7 @@ from ._core.precision import double
 from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
 from .models import deep_gram
+from .models.base import AbstractModel
 from .models.deep import Deep
 from .observables.regime import Regime
 
@@ -284,6 +286,7 @@ def probe(
     inputs = _inputs(inputs)
     if batched is not None:
         check_flag("batched", batched)
+    budget(memory)  # refused here, before anything is computed
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
@@ -327,8 +330,9 @@ def watched_outputs(first: np.ndarray, second: np.ndarray, output: int | None) -
         if not np.all(np.isfinite(values)):
             raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
     count = first.reshape(len(first), -1).shape[1]
-    if output is not None and not 0 <= output < count:
-        raise ValueError(f"`output` must lie in 0..{count - 1}, got {output}.")
+    whole = isinstance(output, Integral) and not isinstance(output, bool)
+    if output is not None and not (whole and 0 <= output < count):
+        raise ValueError(f"`output` must lie in 0..{count - 1}, got {output!r}.")
     return range(count) if output is None else (output,)
 
 
@@ -470,6 +474,10 @@ class _Network:
             raise ValueError(
                 "`params_before` and `params_after` must be trees of one structure; they differ."
             )
+        for name, tree in (("params_before", before), ("params_after", after)):
+            for leaf in filter(eqx.is_array_like, jax.tree.leaves(tree)):
+                if isinstance(leaf, np.ndarray | jax.Array | complex):
+                    real_values(name, leaf, finite=False, empty=True)
         self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
         self.after, fixed = eqx.partition(jax.tree.map(_array, after), eqx.is_inexact_array)
         for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
@@ -478,6 +486,10 @@ class _Network:
                     f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; "
                     "only arrays may change."
                 )
+        if jax.tree.structure(self.before) != jax.tree.structure(self.after):
+            raise ValueError(
+                "`params_after` must hold arrays where `params_before` does, but the two differ."
+            )
         pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         if not pairs:
             raise ValueError(
@@ -697,7 +709,9 @@ def linearisation_gap(before, after, inputs) -> float:
         before, after: the two states, with parameters $\theta_0$ and $\theta_1$.
         inputs: where the outputs $f$ are compared, shape (sample, feature).
     """
-    features = before.embed(jnp.asarray(inputs))
+    for name, model in (("before", before), ("after", after)):
+        check_kind(name, model, AbstractModel, "a wideflow model")
+    features = before.embed(real_array("inputs", inputs))
     theta, end = parameters(before), parameters(after)
     if all(
         float(jnp.linalg.norm(end[k] - theta[k]))

@@ -120,5 +120,5 @@ def test_families_of_activations():
         assert_allclose(jax.vmap(jax.grad(act.slope))(z), act.second(z), rtol=1e-12, atol=1e-14)
     with pytest.raises(ValueError, match="`degree` must be a whole number"):
         activations.hermite(-1)
-    with pytest.raises(ValueError, match="`coefficients` must be"):
+    with pytest.raises(ValueError, match="`coefficients` must not be empty"):
         activations.polynomial(())

@@ -226,3 +226,11 @@ def test_wide_estimators_keep_the_kernel_of_many_rows(tmp_path, monkeypatch):
 def test_wrong_kernels_are_named(settings, words):
     with pytest.raises(ValueError, match=words):
         wf.WideRegressor(**settings).fit(X, Y[:, 0])
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-290])
+def test_targets_of_any_size_are_learnt_alike(size):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = X[:, 0] + 0.5
+    plain, scaled = (KernelRegressor(depth=1).fit(X, c * y).predict(X) for c in (1.0, size))
+    np.testing.assert_allclose(scaled / size, plain, rtol=1e-9)

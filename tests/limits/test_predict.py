@@ -186,13 +186,13 @@ WRONG = {
     "no factor": (lambda: posterior(BAD, Y), "has no Cholesky factor"),
     "targets": (lambda: ensemble(TRAIN, Y[:3]), "`targets` must have shape"),
     "times": (lambda: ensemble(TRAIN, Y, -1.0), "`times` must not be negative"),
-    "ridge": (lambda: ensemble(TRAIN, Y, ridge=-1.0), "`ridge` must be non-negative"),
+    "ridge": (lambda: ensemble(TRAIN, Y, ridge=-1.0), "`ridge` must be finite and not negative"),
     "rate": (lambda: ensemble(TRAIN, Y, 1.0, rate=50.0), "or descent diverges"),
     "cross": (
         lambda: ensemble(TRAIN, Y, cross=TRAIN._replace(ntk=TEST)),
         "`cross.ntk` must have shape",
     ),
-    "order": (lambda: output_flow(TRAIN.ntk, Y, [1.0, 0.5]), "`times` must be finite and increase"),
+    "order": (lambda: output_flow(TRAIN.ntk, Y, [1.0, 0.5]), "`times` must increase"),
 }
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, fields
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.scipy.special import erf as _erf
 
+from .arrays import real_array, real_values
 from .errors import (
     check_between,
     check_callable,
@@ -54,6 +56,11 @@ __all__ = [
 ]
 
 Function = Callable[[jax.Array], jax.Array]
+
+
+def _values(z) -> jax.Array:
+    """Numbers of any shape; values that are traced are inside a program, whose caller was checked."""
+    return z if isinstance(z, Tracer) else real_array("z", z, finite=False, empty=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,15 +113,15 @@ class Activation:
 
     @double
     def __call__(self, z) -> jax.Array:
-        return self.call(jnp.asarray(z))
+        return self.call(_values(z))
 
     @double
     def derivative(self, z) -> jax.Array:
-        return self.slope(jnp.asarray(z))
+        return self.slope(_values(z))
 
     @double
     def second(self, z) -> jax.Array:
-        return self.bend(jnp.asarray(z))
+        return self.bend(_values(z))
 
     def __repr__(self) -> str:
         return self.name + (
@@ -466,11 +473,7 @@ def polynomial(coefficients) -> Activation:
     >>> float(polynomial((1.0, 0.0, 2.0))(3.0))
     19.0
     """
-    c = tuple(float(value) for value in coefficients)
-    if not c or not all(map(math.isfinite, c)):
-        raise ValueError(
-            f"`coefficients` must be one or more finite numbers, got {coefficients!r}."
-        )
+    c = tuple(float(value) for value in real_values("coefficients", coefficients, "(degree)"))
     first = tuple(k * c[k] for k in range(1, len(c))) or (0.0,)
     second = tuple(k * first[k] for k in range(1, len(first))) or (0.0,)
     powers = {k for k, value in enumerate(c) if value}
@@ -530,7 +533,7 @@ def hermite(degree: int) -> Activation:
     for k in range(degree):  # He_{k+1} = z He_k - k He_{k-1}
         lower = before + [0.0] * (k + 2 - len(before))
         before, now = now, [a - k * b for a, b in zip([0.0, *now], lower)]
-    return polynomial(value / math.sqrt(math.factorial(degree)) for value in now)
+    return polynomial([value / math.sqrt(math.factorial(degree)) for value in now])
 
 
 def rectified_power(degree: int) -> Activation:
@@ -613,6 +616,8 @@ def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> 
         frequency: $b$, an angle a unit of $z$.
         phase: $c$.
     """
+    for name, number in {"amplitude": amplitude, "frequency": frequency, "phase": phase}.items():
+        check_number(name, number)
     a, b, c = float(amplitude), float(frequency), float(phase)
     return Activation(
         "wave",
@@ -633,6 +638,8 @@ def two_slopes(negative: float, positive: float = 1.0) -> Activation:
         negative: $a$, the slope below 0.
         positive: $b$, the slope above.
     """
+    check_number("negative", negative)
+    check_number("positive", positive)
     a, b = float(negative), float(positive)
     slope = lambda z: jnp.where(z > 0, b, jnp.where(z < 0, a, 0.0)).astype(z.dtype)
     return Activation(

@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .activations import Activation, ActivationLike, activation as as_activation
-from .errors import check_choice, check_count
+from .errors import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_nonnegative,
+    check_positive,
+)
 
 __all__ = [
     "AbstractLayer",
@@ -51,15 +58,13 @@ class AbstractLayer:
 def _check_std(name: str, value: float | None, *, zero: bool) -> None:
     if value is None:
         return
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        requirement = "non-negative" if zero else "positive"
-        raise ValueError(f"`{name}` must be {requirement} and finite, got {value}.")
+    (check_nonnegative if zero else check_positive)(name, value)
 
 
 def _check_window(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
-    if isinstance(value, int):
+    if not isinstance(value, tuple | list) or not value:
         raise ValueError(
-            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value}."
+            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value!r}."
         )
     for size in value:
         check_count(name, size)
@@ -90,6 +95,14 @@ class Dense(AbstractLayer):
         check_count("width", self.width)
         _check_std("weight_std", self.weight_std, zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
+        if self.node_scaling is not None and not callable(
+            getattr(self.node_scaling, "node_scales", None)
+        ):
+            raise ValueError(
+                "`node_scaling` must be one of `wf.scalings`, such as `Zipf(0.5, 0.7)`, got "
+                f"{self.node_scaling!r}."
+            )
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if not shape:
@@ -124,6 +137,7 @@ class Conv(AbstractLayer):
         check_choice("padding", self.padding, PADDINGS)
         _check_std("weight_std", self.weight_std, zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*_slid(self, shape), self.channels)
@@ -257,6 +271,7 @@ class SelfAttention(AbstractLayer):
         for name in ("query_key_std", "value_std", "weight_std"):
             _check_std(name, getattr(self, name), zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
 
     @property
     def parts(self) -> tuple[Dense, ...]:
@@ -319,6 +334,9 @@ class Chain(AbstractLayer):
 
     def shapes(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The shape before the first layer and after each one."""
+        check_kind("shape", shape, (tuple, list), "the shape of one sample, such as (3,)")
+        for size in shape:
+            check_count("shape", size)
         shapes = [tuple(shape)]
         for layer in self.layers:
             shapes.append(layer.output_shape(shapes[-1]))

@@ -104,7 +104,7 @@ def index_list(name: str, value, size: int, *, what: str = "rows") -> np.ndarray
     """Whole numbers below `size`, one or many; negative ones count from the end as in NumPy. A mask
     of `size` flags selects.
     """
-    indices = np.asarray(value)
+    indices = np.asarray(real_values(name, value, empty=True))
     if indices.dtype == bool and indices.shape == (size,):
         indices = np.flatnonzero(indices)
     if indices.size == 0 or not np.issubdtype(indices.dtype, np.integer):
@@ -176,7 +176,8 @@ def _converted(name: str, array: np.ndarray, value) -> np.ndarray | jax.Array:
 
 def _what(array, value) -> str:
     if array.ndim == 0:
-        return repr(value)
+        text = repr(value)
+        return text if len(text) <= 80 else f"{text[:77]}..."
     return f"an array of {array.dtype}"
 
 

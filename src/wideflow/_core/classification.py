@@ -25,7 +25,7 @@ exponent, in sizes of single coordinates:
 import math
 from dataclasses import dataclass
 
-from .errors import check_same_length
+from .errors import check_flag, check_list, check_same_length
 
 TOLERANCE = 1e-9  # exponents are decimal fractions; equality is up to their rounding
 
@@ -105,7 +105,10 @@ def classify(abc, trained=None) -> ScalingVerdict:
             "parametrisation to get one."
         )
     a, b, c = _one_rate(abc)
-    trained = (True,) * len(a) if trained is None else tuple(bool(flag) for flag in trained)
+    trained = (True,) * len(a) if trained is None else trained
+    check_list("trained", trained, "flags, one a layer")
+    for flag in trained:
+        check_flag("trained", flag)
     check_same_length(a=a, trained=trained)
     s = a[-1] + b[-1]
     v = 2 * a[-1] + c if trained[-1] else math.inf

@@ -7,6 +7,7 @@ raises the sentence itself. Arrays have their own checks, in `arrays`.
 import difflib
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
@@ -133,6 +134,22 @@ def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> No
             f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes "
             f"{signature}."
         ) from error
+
+
+def check_list(name: str, value, wanted: str) -> None:
+    """Several things in order: a list, a tuple or an array, and no text."""
+    if not isinstance(value, Sequence | np.ndarray | jax.Array) or isinstance(value, str | bytes):
+        raise ValueError(f"`{name}` must be a list of {wanted}, got {_shown(value)}.")
+
+
+def check_path(name: str, value) -> None:
+    check_kind(name, value, (str, os.PathLike), "a path, as text or a `pathlib.Path`")
+
+
+def check_progress(progress, arguments: tuple[str, ...] = ("done", "total")) -> None:
+    if progress is not None:
+        check_callable("progress", progress, f"a function of ({', '.join(arguments)})")
+        check_takes("progress", progress, arguments)
 
 
 def check_interval(interval) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from numbers import Integral
 
 # chosen: what a laptop can spare
 DEFAULT_BYTES = 2 << 30
@@ -16,10 +17,11 @@ def budget(memory: int | str | None = None) -> int:
     536870912
     """
     value = memory if memory is not None else os.environ.get("WIDEFLOW_MEMORY", DEFAULT_BYTES)
-    if isinstance(value, int):
-        amount = value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        amount = int(value)
     else:
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", value.lower())
+        text = value.lower() if isinstance(value, str) else ""
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([kmgt]?)i?b?\s*", text)
         if match is None:
             raise ValueError(
                 "`memory` must be a number of bytes or a text like '512M' or '4GiB', got "

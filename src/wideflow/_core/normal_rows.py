@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .arrays import real_array
+from .errors import as_key
 from .precision import double
 
 
@@ -30,7 +31,7 @@ def square_root(gram):
 @double
 def normal_rows(key, gram, rows: int):
     r"""`rows` independent draws of $\mathcal{N}(0, G)$, shape (rows, point)."""
-    gram = checked_gram(gram)
+    key, gram = as_key(key), checked_gram(gram)
     draws = jax.random.normal(key, (rows, gram.shape[0]), gram.dtype)
     return draws @ square_root(gram)
 

@@ -36,7 +36,7 @@ keeps one rate.
 from dataclasses import dataclass, replace
 
 from .architecture import AbstractLayer
-from .errors import check_choice
+from .errors import check_choice, check_count, check_flag, check_kind, check_number
 from .scalings import ABC
 from .weight_layers import HIDDEN, INPUT, OUTPUT, WeightLayer, weight_layers
 
@@ -76,13 +76,17 @@ class Parametrisation:
     constants_at_start: bool = False
 
     def __post_init__(self):
+        check_kind("name", self.name, str, "text")
         for role in (INPUT, HIDDEN, OUTPUT):
-            exponents = tuple(float(x) for x in getattr(self, role))
-            if len(exponents) != 3:
-                raise ValueError(
-                    f"`{role}` must be three exponents (a, b, c), got {getattr(self, role)!r}."
-                )
+            given = getattr(self, role)
+            if not (isinstance(given, tuple | list) and len(given) == 3):
+                raise ValueError(f"`{role}` must be three exponents (a, b, c), got {given!r}.")
+            for exponent in given:
+                check_number(role, exponent)
+            exponents = tuple(map(float, given))
             object.__setattr__(self, role, exponents)
+        check_flag("one_rate", self.one_rate)
+        check_flag("constants_at_start", self.constants_at_start)
         if self.one_rate and not self.input[2] == self.hidden[2] == self.output[2]:
             raise ValueError(
                 f"`one_rate` needs one exponent c in all layers, got {self.input[2]}, "
@@ -93,6 +97,7 @@ class Parametrisation:
         """The exponents layer by layer for `depth` hidden layers, as `scalings.classify` takes
         them.
         """
+        check_count("depth", depth)
         layers = (self.input, *(self.hidden,) * (depth - 1), self.output)
         a, b, c = (tuple(column) for column in zip(*layers))
         return ABC(a, b, c[0] if len(set(c)) == 1 else c)
@@ -101,11 +106,13 @@ class Parametrisation:
         """The same start and forward pass with rate exponent `c` in every layer;
         `STANDARD.with_rate_exponent(0)` is plain training.
         """
+        check_number("c", c)
         changed = {role: (*getattr(self, role)[:2], float(c)) for role in (INPUT, HIDDEN, OUTPUT)}
         return replace(self, name=f"{self.name} (c={c:g})", **changed)
 
     def shifted(self, theta: float) -> "Parametrisation":
         r"""The same training path: $(a + \theta, b - \theta, c - 2\theta)$ in every layer."""
+        check_number("theta", theta)
         changed = {}
         for role in (INPUT, HIDDEN, OUTPUT):
             a, b, c = getattr(self, role)

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .annotations import blamed
 from .errors import check_choice
 
 P = ParamSpec("P")
@@ -38,22 +39,29 @@ def jax_flag(name: str) -> Any:
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does
-    nothing where JAX's flag is on.
+    """Runs `function` with 64-bit types available and hands its arrays out by the rule above, which
+    is to leave them where JAX's flag is on. An error from deep inside is laid at the argument it is
+    due to.
     """
     if hasattr(function, "__double__"):
         return function
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax_flag("jax_enable_x64"):
-            return function(*args, **kwargs)
-        with jax.enable_x64(True):
-            if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
+        try:
+            if jax_flag("jax_enable_x64"):
                 return function(*args, **kwargs)
-            compute: Callable[..., R] = function  # of what the caller gave, on the device
-            named = {name: _device(value) for name, value in kwargs.items()}
-            return handed_out(compute(*map(_device, args), **named))
+            with jax.enable_x64(True):
+                if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
+                    return function(*args, **kwargs)
+                compute: Callable[..., R] = function  # of what the caller gave, on the device
+                named = {name: _device(value) for name, value in kwargs.items()}
+                return handed_out(compute(*map(_device, args), **named))
+        except Exception as error:
+            sentence = blamed(function, args, kwargs, error)
+            if sentence is None:
+                raise
+            raise sentence from error
 
     wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
     return wrapper

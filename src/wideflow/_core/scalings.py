@@ -23,7 +23,15 @@ from jaxtyping import Array, Float
 from scipy.special import zeta
 
 from .classification import ScalingVerdict as ScalingVerdict, classify as classify
-from .errors import check_between, check_count, check_kind, check_number, check_same_length
+from .errors import (
+    check_between,
+    check_count,
+    check_flag,
+    check_kind,
+    check_number,
+    check_positive,
+    check_same_length,
+)
 from .host import on_device
 from .precision import double
 
@@ -117,6 +125,7 @@ class Zipf(AbstractScaling):
     released: bool = False
 
     def __post_init__(self):
+        check_flag("released", self.released)
         check_between(
             "gamma", self.gamma, 0.0, 1.0, remedy="1 is the NTK scaling, 0 all power law."
         )
@@ -142,11 +151,13 @@ class Zipf(AbstractScaling):
 
     def split(self, width: int) -> tuple[np.ndarray, np.ndarray]:
         r"""$(\lambda^{(1)}, \lambda^{(2)})$: the symmetric and the power-law part."""
+        weights = self.node_weights(width)
         symmetric = np.full(width, self.gamma / width)
-        return symmetric, self.node_weights(width) - symmetric
+        return symmetric, weights - symmetric
 
     def limit_weights(self, count: int) -> np.ndarray:
         r"""$\tilde\lambda_j = j^{-1/\alpha}/\zeta(1/\alpha)$ for $j \le$ `count`."""
+        check_count("count", count)
         s = 1.0 / self.alpha
         return np.arange(1, count + 1, dtype=np.float64) ** -s / zeta(s)
 
@@ -154,6 +165,8 @@ class Zipf(AbstractScaling):
         r"""$\sum_{j > J} \tilde\lambda_j^r$ for $J$ = `count`, $r$ = `power`, through the Hurwitz
         zeta function.
         """
+        check_count("count", count, least=0)
+        check_positive("power", power)
         s = 1.0 / self.alpha
         return float(zeta(power * s, count + 1) / zeta(s) ** power)
 
@@ -174,6 +187,8 @@ class Weights(AbstractScaling):
 
     def __init__(self, sequence, gamma: float = 0.0):
         check_between("gamma", gamma, 0.0, 1.0)
+        if isinstance(sequence, type):
+            raise ValueError(f"`sequence` must be numbers or a function of j, got {sequence!r}.")
         if not callable(sequence):
             values = _floats(sequence)
             if values.ndim != 1 or values.size == 0:

@@ -4,7 +4,15 @@ import warnings
 
 import numpy as np
 
-from .._core.errors import as_key, check_between, check_count, check_flag
+from .._core.errors import (
+    as_key,
+    check_between,
+    check_count,
+    check_flag,
+    check_kind,
+    check_list,
+    check_positive,
+)
 from .._core.precision import cast, double
 from .._core.renamed import renamed
 from ..data.dataset import Dataset
@@ -85,6 +93,11 @@ def certify(
     model, data = _without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
     check_flag("train", train)
+    if time is not None:
+        check_positive("time", time)
+    check_list("notes", notes, "sentences")
+    for note in notes:
+        check_kind("notes", note, str, "sentences, as text")
     most = samples if samples is not None else max(1, (MOST_TRAINED if train else MOST) // count)
     check_count("samples", most)
     total, data = len(data), sampled(data, most, key)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._core.errors import check_kind
 from ..data.assumptions import DataAssumptions, check_data_assumptions
 from ..data.dataset import Dataset
 
@@ -36,6 +37,9 @@ def check_dataset(data: Dataset) -> tuple[tuple[Check, ...], DataAssumptions]:
     Args:
         data: a `Dataset`, as it is.
     """
+    check_kind(
+        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+    )
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     assumptions = check_data_assumptions(x, y)
     checks = (

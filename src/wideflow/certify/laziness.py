@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.errors import check_between, check_kind
 from .._core.host import on_device
 from .._core.precision import cast, double
 from .._core.randomness import named_key
@@ -28,6 +29,7 @@ from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, unlabelled, with_parameters
 from ..data.dataset import Dataset
 from ..limits.time_to_loss import reach_times
+from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime
@@ -106,6 +108,9 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
         data: the training set.
         share: of the initial loss, at which $T$ is reached.
     """
+    check_kind("model", model, AbstractModel, "a wideflow model")
+    check_kind("data", data, Dataset, "a `Dataset`")
+    check_between("share", share, 0, 1, open=True)
     regimes, times = lazy_path(model, data, (share,))
     return regimes[0], times[0]
 

@@ -87,7 +87,7 @@ def check_data_assumptions(inputs, targets) -> DataAssumptions:
         inputs: $x_i$, shape (sample, feature).
         targets: $y_i$, shape (sample,) or (sample, output).
     """
-    inputs = real_array("inputs", inputs).astype(float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
     targets = real_array("targets", targets).astype(float)
     if inputs.ndim != 2 or targets.shape[:1] != inputs.shape[:1]:
         raise ValueError(

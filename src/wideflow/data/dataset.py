@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.arrays import index_list
-from .._core.errors import check_count, check_kind
+from .._core.arrays import index_list, real_values
+from .._core.errors import check_count, check_kind, check_list
 from .._core.precision import double
 from .._core.trees import Parameters
 from .._core.types import Scalar
@@ -95,7 +95,10 @@ class Dataset:
             )
         if x.shape[0] == 0 or x.shape[1] == 0:
             raise ValueError(f"`inputs` must not be empty, got shape {x.shape}.")
-        if features and len(features) != x.shape[1]:
+        check_list("features", features, "names, one a column")
+        for column in features:
+            check_kind("features", column, str, "names, as text")
+        if len(features) and len(features) != x.shape[1]:
             raise ValueError(
                 f"`features` must name every column of `inputs`, got {len(features)} names for "
                 f"{x.shape[1]} columns."
@@ -132,13 +135,14 @@ class Dataset:
     def take(self, rows, name: str | None = None) -> "Dataset":
         """The chosen samples, in the order given."""
         rows = np.atleast_1d(index_list("rows", rows, len(self)))
-        return Dataset(self.inputs[rows], self.targets[rows], name or self.name, self.features)
+        name = self.name if name is None else name
+        return Dataset(self.inputs[rows], self.targets[rows], name, self.features)
 
     def standardised(self, like: "Dataset | None" = None) -> "Dataset":
         """Columns and targets with mean 0 and (population) deviation 1 over `like`, default
         itself.
         """
-        like = like or self
+        like = self._like(like)
         x = _standardise("inputs", self.inputs, like.inputs, like.features)
         y = _standardise("targets", self.targets, like.targets, ())
         return Dataset(x, y, self.name, self.features)
@@ -147,8 +151,18 @@ class Dataset:
         """Inputs divided by the largest norm over `like`, so that theorems on $|x| \\le 1$
         apply.
         """
-        norms = np.linalg.norm((like or self).inputs, axis=1)
+        norms = np.linalg.norm(self._like(like).inputs, axis=1)
         return Dataset(self.inputs / np.max(norms), self.targets, self.name, self.features)
+
+    def _like(self, like) -> "Dataset":
+        if like is None:
+            return self
+        check_kind("like", like, Dataset, "a `Dataset`")
+        if like.dimension != self.dimension:
+            raise ValueError(
+                f"`like` must have {self.dimension} features like these data, got {like.dimension}."
+            )
+        return like
 
     def duplicates(self) -> int:
         """How many rows repeat the inputs of an earlier row."""
@@ -162,7 +176,7 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
         labels: whole numbers from 0, shape (sample,).
         classes: $K$; one more than the largest label if None.
     """
-    labels = np.asarray(labels)
+    labels = np.asarray(real_values("labels", labels, empty=True))
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
             f"`labels` must be a list of whole numbers, got {labels.dtype} {labels.shape}."

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.errors import check_choice, check_kind
+from .._core.arrays import real_values
+from .._core.errors import check_choice, check_count, check_kind
 from .dataset import Dataset, one_hot
 from .tables import read_csv
 
@@ -212,7 +213,9 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
         seed: of the permutation.
     """
     check_kind("data", data, Dataset, "a `Dataset`")
-    if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
+    fractions = np.asarray(real_values("fractions", fractions, "(part)")).tolist()
+    check_count("seed", seed, least=0, most=2**32 - 1)
+    if min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
         raise ValueError(f"`fractions` must be positive and sum to at most 1, got {fractions}.")
     order = np.random.RandomState(seed).permutation(len(data))
     # each part is rounded down; where the fractions sum to 1 the last one takes what that left over
@@ -231,6 +234,9 @@ def mnist(part: str = "train", start: int = 0, count: int | None = None) -> Data
         start, count: which images, in the files' order; default all.
     """
     check_choice("part", part, ("train", "test"))
+    check_count("start", start, least=0)
+    if count is not None:
+        check_count("count", count)
     images = _idx(locate(MNIST[f"{part}_images"]), 16).reshape(-1, 784)
     labels = _idx(locate(MNIST[f"{part}_labels"]), 8)
     stop = len(images) if count is None else start + count

@@ -37,6 +37,8 @@ def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataF
         rows: how many rows to read.
         separator: the one character between the values of a line.
     """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the CSV file in it.")
     if not path.is_file():
         near = sorted(p.name for p in path.parent.glob("*.csv*")) if path.parent.is_dir() else []
         raise ValueError(f"there is no file {path}.{did_you_mean(path.name, near)}")

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
+from .._core.errors import check_kind
 from .._core.precision import double
 from .losses import AbstractLoss, check_shares, check_signs, check_targets
 
@@ -230,7 +232,8 @@ def loss_class(loss: AbstractLoss, targets) -> LossClass:
         loss: $L$, one of `wideflow.losses`.
         targets: the $y$.
     """
-    targets = jnp.asarray(targets)
+    check_kind("loss", loss, AbstractLoss, "one of `wf.losses`, such as `Huber()`")
+    targets = real_array("targets", targets, "(sample,)", "(sample, output)")
     outputs = 1 if targets.ndim == 1 else targets.shape[1]
     if not isinstance(loss, AbstractPointwiseLoss):
         reason = f"{type(loss).__name__} has no finite Lipschitz constant in the outputs"

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
 from .._core.precision import DoubleModule, double
 from .._core.types import Scalar
 
@@ -38,7 +39,11 @@ class AbstractLoss(DoubleModule):
 
     @double
     def __call__(self, outputs, targets) -> Scalar:
-        return self.value_and_gradient(jnp.asarray(outputs), jnp.asarray(targets))[0]
+        pair = (("outputs", outputs), ("targets", targets))
+        shapes = "(sample,)", "(sample, output)"
+        return self.value_and_gradient(
+            *(real_array(name, value, *shapes, finite=False) for name, value in pair)
+        )[0]
 
 
 class HalfSumSquares(AbstractLoss):

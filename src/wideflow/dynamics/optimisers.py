@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from .._core.errors import check_choice, check_positive
+from .._core.errors import check_choice, check_flag, check_positive
 from .._core.precision import double
 from .._core.trees import Parameters, parameters, with_parameters
 from ..models.base import adaptive_rate_factors
@@ -76,6 +76,12 @@ class Optax(AbstractDynamics):
         check_positive("rate", rate)
         if kind is not None:
             check_choice("kind", kind, KINDS)
+        check_flag("replace", replace)
+        if batch is None and (replace or order is not None):
+            raise ValueError(
+                "`replace` and `order` choose batches, so `batch` must be given with them, got "
+                "None."
+            )
         self.rate = jnp.asarray(float(rate))
         self.batches = None if batch is None else Batches(batch, replace, order)
         self.transformation = optax.with_extra_args_support(transformation)

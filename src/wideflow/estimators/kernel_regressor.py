@@ -9,7 +9,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.architecture import AbstractLayer, mlp
-from .._core.errors import check_choice, check_flag, check_positive
+from .._core.errors import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_list,
+    check_positive,
+)
 from .._core.foreign import checked_inputs, checked_rows
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import Kernels, kernels
@@ -102,8 +108,12 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,) or (sample, output)."""
         check_choice("kernel", self.kernel, ("ntk", "nngp"))
-        if not self.time > 0:
-            raise ValueError(f"`time` must be positive, got {self.time}.")
+        if not (isinstance(self.time, float) and self.time == math.inf):
+            check_positive("time", self.time, "Infinity trains to the end.")
+        if self.shape is not None:
+            check_list("shape", self.shape, "sizes of one input's axes")
+            for size in self.shape:
+                check_count("shape", size)
         if self.kernel == "nngp" and math.isfinite(self.time):
             raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
         check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")
@@ -150,6 +160,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         deviation of one network's prediction.
         """
         check_is_fitted(self)
+        check_flag("return_std", return_std)
         X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
         mean = np.asarray(
@@ -209,6 +220,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
 def _scale(columns: np.ndarray) -> np.ndarray:
     """The deviation of each column, 1 for constant ones."""
-    deviation = columns.std(axis=0)
+    largest = np.maximum(np.abs(columns).max(axis=0), 1e-300)  # squares of what is left fit
+    deviation = largest * (columns / largest).std(axis=0)
     small = 1e-12 * np.maximum(np.abs(columns.mean(axis=0)), 1e-300)
     return np.where(deviation > small, deviation, 1.0)

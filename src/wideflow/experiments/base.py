@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from .._core.annotations import check_fields
 from .._core.errors import check_choice
 from .._core.renamed import renamed
 from .._core.types import Key
@@ -43,6 +44,9 @@ class Claim:
     expected_to_hold: bool = True
     published: float | int | None = None
     note: str = ""
+
+    def __post_init__(self):
+        check_fields(self)
 
     @property
     def satisfied(self) -> bool:

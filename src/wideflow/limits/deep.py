@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.activations import activation as as_activation
 from .._core.arrays import gram_matrix, real_array
-from .._core.errors import as_key, check_count, check_nonnegative
+from .._core.errors import as_key, check_callable, check_count, check_nonnegative
 from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
 
@@ -120,6 +120,7 @@ def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int =
     """
     check_count("samples", samples, least=2, remedy="A standard error needs two.")
     key = as_key(key)
+    check_callable("draw", draw, "a function of (key, shape)")
     act = as_activation(activation)
     rows = _points("inputs", inputs)
     chunk = max(1, min(samples, 20_000))

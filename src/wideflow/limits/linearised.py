@@ -74,8 +74,9 @@ def linearised(
         `Linearised` with `outputs`, `residuals`, `losses`, `test_outputs` along `times`.
     """
     kernel = square_matrix("kernel", in_memory("kernel", kernel))
-    targets = real_array("targets", targets)
-    times = np.atleast_1d(np.asarray(real_array("times", times, finite=False), float))
+    targets = real_array("targets", targets, "(sample,)", "(sample, output)")
+    given = real_array("times", times, "()", "(time)", finite=False)
+    times = np.atleast_1d(np.asarray(given, float))
     samples = targets.shape[0]
     if kernel.shape != (samples, samples):
         raise ValueError(
@@ -98,6 +99,11 @@ def linearised(
             raise ValueError(
                 f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."
             )
+    if test_start is not None:
+        if test_kernel is None:
+            raise ValueError("`test_start` needs the `test_kernel` of its points, got None.")
+        shape = str((test_kernel.shape[0], *targets.shape[1:]))
+        test_start = real_array("test_start", test_start, shape)
     spectrum, parts = _predict(kernel, targets, times, start, test_kernel, test_start, rate)
     _check_definite(spectrum)
     return Linearised(resolved=bool(np.asarray(parts["eigenvalues"])[0] > 0), **parts)
@@ -122,7 +128,7 @@ def _predict(kernel, targets, times, start, test_kernel, test_start, rate):
     if test_kernel is not None:
         moved = jnp.einsum("xe,te,eo->txo", test_kernel @ vectors, learnt, modes)
         moved = moved.reshape(len(times), test_kernel.shape[0], *targets.shape[1:])
-        test_outputs = -moved if test_start is None else jnp.asarray(test_start) - moved
+        test_outputs = -moved if test_start is None else test_start - moved
     parts = {
         "times": times,
         "outputs": targets + residuals,

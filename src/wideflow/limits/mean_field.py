@@ -104,6 +104,8 @@ def mean_field(
     """
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     check_choice("method", method, ("auto", "grid", "particles"))
+    if spacing is not None:
+        check_positive("spacing", spacing)
     samples = len(targets)
     factor, carried, spread = _whitened(gram, samples)
     rank = factor.shape[1]
@@ -131,7 +133,6 @@ def mean_field(
         return _solve(act, gram, targets, times, magnitude, *parts, "grid", tolerance)
 
     if spacing is not None:
-        check_positive("spacing", spacing)
         return solve(spacing)
     # the deviation of the pre-activation at each training point
     largest = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
@@ -340,7 +341,7 @@ def _checked(gram, targets, activation, times, magnitude):
             "`targets` must hold one number for each of the first points of `gram` "
             f"({len(gram)}), got shape {targets.shape}."
         )
-    times = jnp.atleast_1d(real_array("times", times).astype(float))
+    times = jnp.atleast_1d(real_array("times", times, "()", "(time)").astype(float))
     steps = np.diff(np.asarray(times))
     if not (np.all(np.isfinite(np.asarray(times))) and times[0] >= 0 and np.all(steps > 0)):
         raise ValueError(

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_choice, check_count
+from .._core.arrays import real_array
+from .._core.errors import as_key, check_callable, check_choice, check_count
 from .._core.precision import double
 
 __all__ = ["KernelEstimate", "monte_carlo_kernel"]
@@ -56,8 +57,18 @@ def monte_carlo_kernel(
     """
     check_choice("kernel", kernel, ("ntk", "nngp"))
     check_count("samples", samples, least=2)
-    x = jnp.asarray(x)
-    x2 = x if x2 is None else jnp.asarray(x2)
+    key = as_key(key)
+    check_callable("draw", draw, "a function of a key that gives a network")
+    if tangent is not None:
+        check_callable("tangent", tangent, "a function of (network, x, x2)")
+    x = real_array("x", x)
+    x2 = x if x2 is None else real_array("x2", x2)
+    for name, inputs in (("x", x), ("x2", x2)):
+        if inputs.ndim < 2:
+            raise ValueError(
+                f"`{name}` must have shape (sample, ...), got {inputs.shape}. For one input use "
+                "`[None]`."
+            )
     one = _covariance if kernel == "nngp" else tangent or _tangent
 
     def step(key, count, mean, squares):

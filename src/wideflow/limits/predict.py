@@ -27,6 +27,9 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from .._core.arrays import increasing, real_array
+from .._core.errors import check_callable, check_nonnegative, check_positive, check_progress
+from .._core.memory import budget
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
 from .infinite_width.kernel_inverse import inverse
@@ -114,12 +117,19 @@ def ensemble(
     >>> wf.limits.ensemble(k.both(x), y).mean.round(6).tolist()  # at infinite time the data are met
     [1.0, -1.0]
     """
-    nngp, ntk = map(_matrix, train)
+    train = nngp, ntk = _pair("train", train)
+    if cross is not None:
+        cross = _pair("cross", cross)
+    if test_nngp is not None:
+        test_nngp = _matrix("test_nngp", test_nngp)
     y, several = _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
-    if rate is not None and not rate > 0:
-        raise ValueError(f"`rate` must be positive, got {rate}. For its limit leave it out.")
-    moments = jnp.atleast_1d(jnp.asarray(times, float))
+    check_progress(progress)
+    budget(memory)  # refused here, whether it is needed or not
+    if rate is not None:
+        check_positive("rate", rate, "For its limit leave it out.")
+    given = real_array("times", times, "()", "(time)", finite=False).astype(float)
+    moments = jnp.atleast_1d(given)
     if not np.all(np.asarray(moments) >= 0):
         raise ValueError(f"`times` must not be negative, got {np.asarray(moments).min()}.")
     stored = isinstance(nngp, StoredKernel) or isinstance(ntk, StoredKernel)
@@ -140,7 +150,7 @@ def ensemble(
             arrays(train), y, moments, arrays(cross), load(test_nngp), rate, ridge
         )
     mean = mean if several else mean[..., 0]
-    if jnp.ndim(jnp.asarray(times)) == 0:
+    if given.ndim == 0:
         mean, covariance = mean[0], None if covariance is None else covariance[0]
     return Prediction(jnp.asarray(mean), None if covariance is None else jnp.asarray(covariance))
 
@@ -206,9 +216,17 @@ def posterior(
         ridge: $\lambda$, the variance of the noise in the targets.
         memory, progress: as in `ensemble`.
     """
-    nngp = _matrix(nngp)
+    nngp = _matrix("nngp", nngp)
     y, several = _targets(targets, nngp.shape[0])
-    crosses = None if cross is None else (cross,)
+    check_progress(progress)
+    budget(memory)
+    if test_nngp is not None:
+        test_nngp = _matrix("test_nngp", test_nngp)
+    crosses = None
+    if cross is not None:
+        cross = _matrix("cross", cross)
+        _check_cross("cross", cross, nngp.shape[0])
+        crosses = (cross,)
     if isinstance(nngp, StoredKernel):
         check_kernels("nngp", dict(nngp=nngp), crosses)
     if isinstance(nngp, StoredKernel) and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
@@ -258,7 +276,9 @@ def log_marginal_likelihood(
         ridge: $\lambda \ge 0$, the variance of observation noise.
         memory, progress: as in `ensemble`.
     """
-    nngp = _matrix(nngp)
+    nngp = _matrix("nngp", nngp)
+    check_progress(progress)
+    budget(memory)
     y, _ = _targets(targets, nngp.shape[0])
     n, outputs = y.shape
     if isinstance(nngp, StoredKernel):
@@ -283,6 +303,8 @@ def cross_entropy(outputs, targets):
         outputs: $f$, shape (sample, output).
         targets: rows of probabilities, for instance `data.one_hot(labels)`.
     """
+    outputs = real_array("outputs", outputs, "(sample, output)")
+    targets = real_array("targets", targets, str(outputs.shape))
     return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1))
 
 
@@ -322,16 +344,19 @@ def output_flow(
     """
     from .._core.solvers import diffrax
 
-    ntk, targets = jnp.asarray(in_memory("ntk", ntk)), jnp.asarray(targets)
+    ntk = _matrix("ntk", in_memory("ntk", ntk))
+    targets = real_array("targets", targets)
     _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
+    check_positive("tolerance", tolerance)
+    check_callable("loss", loss, "a function of (outputs, targets)")
     check_definite("ntk", ntk)
-    times = jnp.asarray(times, float)
-    if times.ndim != 1 or not bool(jnp.all(jnp.isfinite(times)) and jnp.all(jnp.diff(times) > 0)):
-        raise ValueError(f"`times` must be finite and increase, got {np.asarray(times)}.")
-    if times.size and not times[0] >= 0:
+    times = jnp.asarray(increasing("times", times))
+    if not times[0] >= 0:
         raise ValueError(f"`times` must not be negative, got {float(times[0])}.")
-    first = jnp.zeros(targets.shape, float) if start is None else jnp.asarray(start, float)
+    first = jnp.zeros(targets.shape, float)
+    if start is not None:
+        first = real_array("start", start, str(targets.shape)).astype(float)
     slope = jax.grad(loss)
     velocity = lambda t, a, _: -slope(first + jnp.tensordot(ntk, a, 1), targets) - ridge * a
     path = diffrax.diffeqsolve(
@@ -345,10 +370,16 @@ def output_flow(
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=1_000_000,
     ).ys
+    if cross is None and test_start is not None:
+        raise ValueError("`test_start` needs the `cross` kernel of its points, got None.")
     if cross is None:
         return first + jnp.einsum("ns,ts...->tn...", ntk, path)
-    moved = jnp.einsum("ns,ts...->tn...", jnp.asarray(in_memory("cross", cross)), path)
-    return moved if test_start is None else jnp.asarray(test_start) + moved
+    cross = _matrix("cross", in_memory("cross", cross))
+    _check_cross("cross", cross, ntk.shape[0])
+    moved = jnp.einsum("ns,ts...->tn...", cross, path)
+    if test_start is None:
+        return moved
+    return real_array("test_start", test_start, str(moved.shape[1:])) + moved
 
 
 def spectrum_of(name: str, matrix):
@@ -412,8 +443,7 @@ def cholesky(name: str, matrix, ridge):
 
 
 def _check_ridge(ridge) -> None:
-    if not (ridge >= 0 and math.isfinite(ridge)):
-        raise ValueError(f"`ridge` must be non-negative and finite, got {ridge}.")
+    check_nonnegative("ridge", ridge)
 
 
 def _check_rate(values, rate) -> None:
@@ -426,7 +456,7 @@ def _check_rate(values, rate) -> None:
 
 
 def _targets(targets, samples: int):
-    y = jnp.asarray(targets)
+    y = real_array("targets", targets)
     if y.ndim not in (1, 2) or y.shape[0] != samples:
         raise ValueError(
             f"`targets` must have shape ({samples},) or ({samples}, output) to fit the kernel, "
@@ -436,8 +466,17 @@ def _targets(targets, samples: int):
     return (y, True) if y.ndim == 2 else (y[:, None], False)
 
 
-def _matrix(values):
-    return values if isinstance(values, StoredKernel) else jnp.asarray(values)
+def _matrix(name: str, values):
+    return values if isinstance(values, StoredKernel) else real_array(name, values)
+
+
+def _pair(name: str, kernels) -> KernelPair:
+    if not (isinstance(kernels, tuple | list) and len(kernels) == 2):
+        raise ValueError(
+            f"`{name}` must be a pair of kernels (K, Theta), got {type(kernels).__name__}. "
+            "`wf.limits.kernels(architecture).both(inputs)` gives both."
+        )
+    return KernelPair(*map(_matrix, (f"{name}.nngp", f"{name}.ntk"), kernels))
 
 
 def _check_test(test, count: int) -> None:
@@ -449,10 +488,11 @@ def _check_test(test, count: int) -> None:
 
 
 def _cross_kernels(cross: KernelPair, samples: int):
-    matrices = tuple(jnp.asarray(matrix) for matrix in cross)
-    for name, matrix in zip(("cross.nngp", "cross.ntk"), matrices):
-        if matrix.ndim != 2 or matrix.shape[1] != samples:
-            raise ValueError(
-                f"`{name}` must have shape (test sample, {samples}), got {matrix.shape}."
-            )
-    return matrices
+    for name, matrix in zip(("cross.nngp", "cross.ntk"), cross):
+        _check_cross(name, matrix, samples)
+    return cross
+
+
+def _check_cross(name: str, matrix, samples: int) -> None:
+    if len(matrix.shape) != 2 or matrix.shape[1] != samples:
+        raise ValueError(f"`{name}` must have shape (test sample, {samples}), got {matrix.shape}.")

@@ -25,7 +25,7 @@ from scipy.special import zeta
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import as_key, check_between, check_count
+from .._core.errors import as_key, check_between, check_count, check_kind, check_number
 from .._core.gaussian import expect_pair, pair_derivative
 from .._core.precision import double
 from .._core.randomness import named_key
@@ -82,6 +82,7 @@ def zipf_sum(alpha: float, power: float = 2.0) -> float:
     0.4
     """
     check_between("alpha", alpha, 0.0, 1.0, open=True, remedy="Smaller is steeper.")
+    check_number("power", power)
     if not power > alpha:
         raise ValueError(
             f"`power` must exceed `alpha` = {alpha} for the sum to converge, got {power}."
@@ -99,6 +100,7 @@ def zipf_tail(alpha: float, after: int, power: float = 1.0) -> float:
     """
     check_between("alpha", alpha, 0.0, 1.0, open=True, remedy="Smaller is steeper.")
     check_count("after", after, least=0)
+    check_number("power", power)
     return Zipf(gamma=0.0, alpha=alpha).limit_tail(after, power)
 
 
@@ -167,7 +169,7 @@ def random_ntg(
         draws: number of matrices; one without a leading axis when missing.
     """
     act, key = as_activation(activation), as_key(key)
-    inputs = real_array("inputs", inputs).astype(float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
     limit = limit_nodes(scaling, nodes)
     mean = mean_ntk(inputs, act)
     kernel_share = limit.gamma + (1.0 - limit.gamma) * limit.tail
@@ -220,7 +222,7 @@ def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | Non
         activation: $\sigma$.
         width: $m$; None for the limit.
     """
-    return variance_constant(inputs, activation) * departure(scaling, width)
+    return departure(scaling, width) * variance_constant(inputs, activation)
 
 
 @double
@@ -238,6 +240,7 @@ def departure(scaling: AbstractScaling, width: int | None = None) -> float:
     >>> round(departure(Zipf(gamma=0.5, alpha=0.5)), 12)
     0.1
     """
+    check_kind("scaling", scaling, AbstractScaling, "one of `wf.scalings`, such as `NTK()`")
     if width is not None:
         return float(jnp.sum(scaling.node_scales(width) ** 4))
     if isinstance(scaling, Zipf) and scaling.gamma < 1:

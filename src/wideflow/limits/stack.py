@@ -27,7 +27,7 @@ import numpy as np
 
 from .._core.activations import ActivationLike, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_count, check_positive
+from .._core.errors import check_count, check_list, check_nonnegative, check_positive
 from .._core.precision import double
 
 __all__ = ["StackPath", "stack_limit"]
@@ -130,6 +130,8 @@ def stack_limit(
         raise ValueError(f"`times` must be finite and increasing from 0 on, got {times}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
+    check_positive("rtol", rtol)
+    check_nonnegative("atol", atol)
     check_count("max_steps", max_steps)
     act = as_activation(activation)
     length = (
@@ -204,12 +206,18 @@ def _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps):
 
 def _checked(layers, weights):
     """Nodes and masses as arrays, or the reason why not."""
+    check_list("layers", layers, "pairs (outer, inner)")
     if len(layers) == 0:
         raise ValueError("`layers` must hold at least one pair (outer, inner), got none.")
+    for l, pair in enumerate(layers):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise ValueError(f"`layers[{l}]` must be a pair (outer, inner), got {pair!r}.")
     pairs = [
         (real_array(f"layers[{l}]", a), real_array(f"layers[{l}]", w))
         for l, (a, w) in enumerate(layers)
     ]
+    if weights is not None:
+        check_list("weights", weights, "node weights, one entry a block")
     nodes = tuple((a.astype(float), w.astype(float)) for a, w in pairs)
     given = [None] * len(nodes) if weights is None else list(weights)
     if len(given) != len(nodes):
@@ -229,7 +237,9 @@ def _checked(layers, weights):
                 f"{nodes[l - 1][0].shape[0]}."
             )
         count = w.shape[0]
-        p = jnp.full(count, 1 / count) if given[l] is None else jnp.asarray(given[l], float)
+        p = jnp.full(count, 1 / count)
+        if given[l] is not None:
+            p = real_array(f"weights[{l}]", given[l]).astype(float)
         if (
             p.shape != (count,)
             or not bool(jnp.all(p > 0))

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from .._core import host
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
-from .._core.arrays import check_finite
-from .._core.errors import as_key, check_count
+from .._core.arrays import check_finite, real_array
+from .._core.errors import as_key, check_count, check_list
 from .._core.parametrisations import LayerScale, Parametrisation, layer_scales, parametrisation
 from .._core.precision import double
 from .._core.randomness import named_key, normal
@@ -71,8 +71,9 @@ class Deep(AbstractModel):
     ):
         self._describe(architecture, features, parametrisation)
         places = weight_layers(self.architecture, self.input_shape)
-        biases = [None] * len(places) if biases is None else list(biases)
+        biases = [None] * len(places) if biases is None else biases
         for name, values in (("weights", weights), ("biases", biases)):
+            check_list(name, values, "arrays, one a layer with weights")
             if len(values) != len(places):
                 raise ValueError(
                     f"`{name}` must have one entry for each of the {len(places)} weight layers, "
@@ -158,7 +159,7 @@ class Deep(AbstractModel):
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
         """Inputs laid flat, in the network's precision."""
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, finite=False)
         size = math.prod(self.input_shape)
         if inputs.shape[1:] not in ((size,), self.input_shape):
             raise ValueError(

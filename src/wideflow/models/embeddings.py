@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_count
+from .._core.errors import check_callable, check_count, check_list
 from .._core.normal_rows import square_root
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key, normal
@@ -156,6 +156,7 @@ class DeepRandomFeatures(AbstractEmbedding):
     @double
     def __init__(self, first, inner=(), activation: ActivationLike = "relu"):
         self.first = _matrix("first", first)
+        check_list("inner", inner, "matrices")
         self.inner = tuple(_matrix("inner", weights) for weights in inner)
         self.activation = as_activation(activation)
         features = self.first.shape[0]
@@ -223,8 +224,7 @@ class Function(AbstractEmbedding):
     function: Callable = eqx.field(static=True)
 
     def __check_init__(self):
-        if not callable(self.function):
-            raise ValueError(f"`function` must be callable on one input, got {self.function!r}.")
+        check_callable("function", self.function, "callable on one input")
 
     @double
     def __call__(self, x):

@@ -113,7 +113,7 @@ class Homogeneous(AbstractModel):
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)", finite=False)
         if inputs.shape[1] != self.weights.shape[1]:
             raise ValueError(
                 f"`inputs` have {inputs.shape[1]} features, but the weights expect "

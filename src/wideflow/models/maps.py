@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from .._core.errors import check_count, check_positive, check_same_length
+from .._core.errors import check_count, check_list, check_number, check_positive, check_same_length
 from .._core.precision import double
 from .._core.scalings import ABC, NTK, AbstractScaling, MeanField
 from .embeddings import DeepRandomFeatures, RandomFeatures
@@ -187,6 +187,11 @@ class Exponents:
     c: float | int
 
     def __post_init__(self):
+        for name, exponents in (("a", self.a), ("b", self.b)):
+            check_list(name, exponents, "exponents, one a layer")
+            for exponent in exponents:
+                check_number(name, exponent)
+        check_number("c", self.c)
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
@@ -198,6 +203,7 @@ class Exponents:
         r"""$a_l + \theta$, $b_l - \theta$, $c - 2\theta$: the same outputs at every step, for every
         activation.
         """
+        check_number("theta", theta)
         return Exponents(
             tuple(a + theta for a in self.a), tuple(b - theta for b in self.b), self.c - 2 * theta
         )

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_between, check_count, check_positive
+from .._core.errors import check_between, check_count, check_list, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key, normal
 from .._core.renamed import renamed
@@ -58,6 +58,8 @@ class MeanFieldStack(AbstractModel):
         self, layers: Sequence, activation: ActivationLike = "relu", weights: Sequence | None = None
     ):
         blocks = _blocks(layers)
+        if weights is not None:
+            check_list("weights", weights, "node weights, one entry a block")
         masses: list = [None] * len(blocks) if weights is None else list(weights)
         if len(masses) != len(blocks):
             raise ValueError(
@@ -123,13 +125,16 @@ class MeanFieldStack(AbstractModel):
             correlation: $\rho \in [-1, 1]$.
         """
         check_between("correlation", correlation, -1.0, 1.0)
+        check_list("dimensions", dimensions, "whole numbers")
+        check_list("widths", widths, "whole numbers")
         if len(dimensions) != len(widths) + 1:
             raise ValueError(
                 f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and "
                 f"{len(widths)}."
             )
-        for value in (*dimensions, *widths):
-            check_count("dimensions and widths", value)
+        for name, values in (("dimensions", dimensions), ("widths", widths)):
+            for value in values:
+                check_count(name, value)
         check_positive("weight_std", weight_std)
         layers = []
         for l, width in enumerate(widths):
@@ -167,7 +172,9 @@ class MeanFieldStack(AbstractModel):
     @double
     def features(self, x) -> tuple[Float[Array, "*sample feature"], ...]:
         """$F^{(0)}, ..., F^{(L)}$ on one input (feature,) or a batch (sample, feature)."""
-        layer = jnp.asarray(x).astype(self.inners[0].dtype)
+        d = self.inners[0].shape[1]
+        layer = real_array("x", x, f"({d},)", f"(sample, {d})", finite=False)
+        layer = layer.astype(self.inners[0].dtype)
         layers = [layer]
         for l in range(self.blocks):
             layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[
@@ -199,7 +206,8 @@ class MeanFieldStack(AbstractModel):
         self._one_per_block("rows", rows)
         layers = []
         for l, neurons in enumerate(rows):
-            neurons, here = jnp.asarray(neurons), self.inners[l].shape[0]
+            here = self.inners[l].shape[0]
+            neurons = real_array(f"rows[{l}]", neurons)
             if (
                 neurons.ndim != 1
                 or not neurons.size
@@ -219,6 +227,7 @@ class MeanFieldStack(AbstractModel):
         return self.select(self.neurons(key, widths))
 
     def _one_per_block(self, name: str, values: Sequence) -> None:
+        check_list(name, values, "entries, one a block")
         if len(values) != self.blocks:
             raise ValueError(
                 f"`{name}` must have one entry per block ({self.blocks}), got {len(values)}."
@@ -226,7 +235,7 @@ class MeanFieldStack(AbstractModel):
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)", finite=False)
         if inputs.shape[1] != self.inners[0].shape[1]:
             raise ValueError(
                 f"`inputs` have {inputs.shape[1]} features, but the first block expects "
@@ -287,7 +296,7 @@ def _blocks(layers) -> list:
 
 
 def _masses(l: int, value, width: int):
-    mass = jnp.asarray(value, float)
+    mass = real_array(f"weights[{l}]", value).astype(float)
     if mass.shape != (width,) or not bool(jnp.all(mass > 0)) or abs(float(mass.sum()) - 1) > 1e-9:
         raise ValueError(
             f"`weights[{l}]` must be {width} positive numbers with sum 1, got {value}."

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._core.arrays import real_array
-from .._core.errors import check_between, check_choice, check_count
+from .._core.errors import check_between, check_choice, check_count, check_flag
 from .._core.memory import tile_rows
 from .._core.precision import double
 from .shallow import Shallow
@@ -141,11 +141,13 @@ def features(
         convention: which importance ranks the nodes.
     """
     _check_shallow(model)
+    check_flag("scaled", scaled)
     top = model.width if top is None else top
     check_count("top", top)
     if top > model.width:
         raise ValueError(f"`top` must not exceed the width {model.width}, got {top}.")
     nodes = jnp.argsort(-importance(model, convention), stable=True)[:top]
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     hidden = model.activation(model.embed(inputs) @ model.weights[:, nodes])
     return hidden * model.scales[nodes] if scaled else hidden
 
@@ -184,7 +186,13 @@ def pruning_curve(
             f"`targets` must have one row for each of the {len(embedded)} `inputs`, got "
             f"{len(targets)}."
         )
-    levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
+    if levels is None:
+        levels = np.arange(model.width + 1)
+    else:
+        given = np.asarray(real_array("levels", levels))
+        levels = given.astype(int)
+        if not np.array_equal(levels, given):
+            raise ValueError(f"`levels` must hold whole numbers of removed nodes, got {given}.")
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
         raise ValueError(
             f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got "

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_positive
+from .._core.errors import check_flag, check_positive
 from .._core.precision import double
 from .base import AbstractModel, Pullback, adaptive_rate_factors
 
@@ -97,6 +97,7 @@ def rescaled(
             f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` "
             "first."
         )
+    check_flag("centred", centred)
     if (alpha is None) == (richness is None):
         raise ValueError("give exactly one of `alpha` and `richness`, which is 1 / alpha.")
     if richness is not None:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._core.errors import check_count
+from .._core.errors import check_count, check_flag
 from .._core.precision import double
 from .base import AbstractModel, Pullback, pullback_by_autodiff
 from .deep import single_output
@@ -123,6 +123,7 @@ def wrap(
         network, params = network
     if isinstance(network, AbstractModel):
         raise ValueError(f"`network` is a wideflow model already: {type(network).__name__}.")
+    check_flag("batched", batched)
     library, tree = _library(network, params, batched)
     arrays, leaves = {}, []
     for path, leaf in jax.tree.leaves_with_path(tree):

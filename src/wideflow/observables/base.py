@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._core.errors import check_count
+from .._core.errors import check_count, check_kind
 from .._core.precision import DoubleModule
 from ..data.dataset import DatasetObjective
 from ..data.objective import AbstractObjective
@@ -28,6 +28,13 @@ class AbstractObservable(DoubleModule):
     name: eqx.AbstractVar[str]
     label: eqx.AbstractVar[str]
     axes: eqx.AbstractVar[tuple[str, ...]]
+
+    def __check_init__(self):
+        for what, text in (("name", self.name), ("label", self.label)):
+            check_kind(what, text, str, "text")
+        check_kind("axes", self.axes, tuple, "a tuple of axes' names")
+        for axis in self.axes:
+            check_kind("axes", axis, str, "a tuple of axes' names")
 
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot[AbstractModel, AbstractObjective]) -> Float[Array, "..."]:

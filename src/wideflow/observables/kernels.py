@@ -43,6 +43,12 @@ __all__ = [
 ]
 
 
+def embedded(model, inputs, name: str = "inputs") -> Float[Array, "sample embedded"]:
+    """Inputs as the trained part of a model sees them; the model and the inputs are checked."""
+    check_kind("model", model, AbstractModel, "a wideflow model")
+    return model.embed(real_array(name, inputs))
+
+
 @double
 def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, Array]:
     """The tangent Gram matrix's part of every trained array, by name; their sum is `tangent_gram`.
@@ -59,8 +65,9 @@ def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, 
     >>> {name: float(part[0, 0]) for name, part in parts.items()}
     {'weight_1': 9.0, 'weight_2': 4.0}
     """
-    left = model.embed(jnp.asarray(inputs))
-    right = left if other is None else model.embed(jnp.asarray(other))
+    check_count("output", output, least=0)
+    left = embedded(model, inputs)
+    right = left if other is None else embedded(model, other, "other")
     if isinstance(model, Rescaled):
         model = model.model
     if isinstance(model, Deep):
@@ -82,7 +89,7 @@ def tangent_products(model, inputs):
         model: where the Jacobian $J$ is taken.
         inputs: shape (sample, feature).
     """
-    jacobian = jacobian_of(model, model.embed(jnp.asarray(inputs)))
+    jacobian = jacobian_of(model, embedded(model, inputs))
     _, here = jacobian.linearise(parameters(model))
     product = jax.jit(jacobian.gram_map(here))
     return double(lambda vector: product(jnp.asarray(vector)))

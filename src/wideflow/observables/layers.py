@@ -12,13 +12,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_choice
+from .._core.arrays import real_array, square_matrix
+from .._core.errors import check_choice, check_count, check_flag
 from .._core.precision import double
 from .._core.trees import parameters
 from ..models.deep import Deep
 from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
-from .base import AbstractObservable, SampleSnapshot, probe_features
+from .base import AbstractObservable, SampleSnapshot, check_samples, probe_features
+from .kernels import embedded
 
 __all__ = [
     "ArrayMovement",
@@ -43,7 +45,7 @@ def feature_kernels(model, inputs) -> dict[str, Float[Array, "sample sample"]]:
         model: a `Deep` network, or a rescaled one.
         inputs: one a row.
     """
-    return _feature_kernels(model, model.embed(jnp.asarray(inputs)))
+    return _feature_kernels(model, embedded(model, inputs))
 
 
 @double
@@ -56,7 +58,8 @@ def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "
         inputs: one a row.
         output: which output's gradients.
     """
-    return _gradient_kernels(model, model.embed(jnp.asarray(inputs)), output)
+    check_count("output", output, least=0)
+    return _gradient_kernels(model, embedded(model, inputs), output)
 
 
 @double
@@ -72,7 +75,13 @@ def centred_alignment(first, second) -> Float[Array, ""]:
     >>> round(float(centred_alignment(x @ x.T, 3 + 2 * x @ x.T)), 12)
     1.0
     """
-    a, b = (_centred(jnp.asarray(k, float)) for k in (first, second))
+    first = square_matrix("first", first, symmetric=False).astype(float)
+    n = first.shape[0]
+    return alignment(first, real_array("second", second, f"({n}, {n})").astype(float))
+
+
+def alignment(first, second) -> Float[Array, ""]:
+    a, b = _centred(first), _centred(second)
     return jnp.sum(a * b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b))
 
 
@@ -89,6 +98,7 @@ class FeatureKernelDrift(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("layer",))
 
     def __init__(self, samples: int | None = None):
+        check_samples(samples)
         self.samples = samples
 
     def __call__(self, snapshot):
@@ -111,6 +121,8 @@ class GradientKernelDrift(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("trained_layer",))
 
     def __init__(self, samples: int | None = None, output: int = 0):
+        check_samples(samples)
+        check_count("output", output, least=0)
         self.samples, self.output = samples, output
 
     def __call__(self, snapshot):
@@ -132,13 +144,14 @@ class FeatureAlignment(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("layer",))
 
     def __init__(self, samples: int | None = None):
+        check_samples(samples)
         self.samples = samples
 
     def __call__(self, snapshot: SampleSnapshot):
         kernels = _feature_kernels(snapshot.model, probe_features(snapshot, self.samples))
         y = snapshot.objective.targets.astype(jnp.float64)
         y = (y[:, None] if y.ndim == 1 else y)[: self.samples]
-        return jnp.stack([centred_alignment(k, y @ y.T) for k in kernels.values()])
+        return jnp.stack([alignment(k, y @ y.T) for k in kernels.values()])
 
 
 class LayerFeatureMovement(AbstractObservable):
@@ -157,6 +170,8 @@ class LayerFeatureMovement(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("layer",))
 
     def __init__(self, relative: bool = False, samples: int | None = None):
+        check_flag("relative", relative)
+        check_samples(samples)
         self.relative, self.samples = relative, samples
 
     def __call__(self, snapshot):

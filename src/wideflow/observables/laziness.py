@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.trees import parameters, with_parameters
-from .base import AbstractObservable, probe_features
+from .base import AbstractObservable, check_samples, probe_features
 
 __all__ = ["LinearisationGap"]
 
@@ -28,6 +28,7 @@ class LinearisationGap(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, samples: int | None = None):
+        check_samples(samples)
         self.samples = samples
 
     def __call__(self, snapshot):

@@ -3,12 +3,12 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._core.errors import check_interval
+from .._core.errors import check_flag, check_interval
 from .._core.trees import parameters
 from ..models.deep import Deep
 from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
-from .base import AbstractObservable, probe_features
+from .base import AbstractObservable, check_samples, probe_features
 
 __all__ = [
     "ActiveFraction",
@@ -73,6 +73,8 @@ class FeatureMovement(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, relative: bool = False, samples: int | None = None):
+        check_flag("relative", relative)
+        check_samples(samples)
         self.relative, self.samples = relative, samples
 
     def __call__(self, snapshot):

@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.arrays import real_array
+from .._core.arrays import real_array, real_values
 from .._core.errors import check_choice, check_count
 from .._core.precision import double
 from ..models.pruning import CONVENTIONS, pruning_curve
@@ -42,9 +42,8 @@ class PrunedRisk(AbstractObservable):
                 f"shape {self.targets.shape}."
             )
         check_choice("convention", convention, CONVENTIONS)
+        levels = real_values("levels", levels)
         self.levels = tuple(np.atleast_1d(np.asarray(levels)).tolist())
-        if not self.levels:
-            raise ValueError("`levels` must hold numbers of removed nodes, got none.")
         for level in self.levels:
             check_count("levels", level, least=0)
         self.convention = convention

@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from .._core.errors import check_count
+from .._core.errors import check_count, check_kind
 from .._core.lanczos import largest_eigenvalues
 from .._core.precision import double
 from .._core.trees import parameters, with_parameters
-from ..dynamics.losses import HalfSumSquares
+from ..dynamics.losses import AbstractLoss, HalfSumSquares
+from ..models.base import AbstractModel
 from .base import AbstractObservable
 
 __all__ = ["Sharpness", "hessian_eigenvalues"]
@@ -62,7 +63,13 @@ def hessian_eigenvalues(model, data, count: int = 1, *, loss=None, depth: int = 
         model: where the Hessian is taken, in its trained arrays.
     """
     check_count("count", count)
-    objective = data.objective(loss or HalfSumSquares(), model)
+    check_count("depth", depth)
+    check_kind("model", model, AbstractModel, "a wideflow model")
+    loss = HalfSumSquares() if loss is None else loss
+    check_kind("loss", loss, AbstractLoss, "one of `wf.losses`, such as `MeanSquares()`")
+    if not hasattr(data, "objective"):
+        raise ValueError(f"`data` must be a `Dataset` or a population, got {data!r}.")
+    objective = data.objective(loss, model)
     return eqx.filter_jit(_eigenvalues)(model, objective, count, max(depth, count))
 
 

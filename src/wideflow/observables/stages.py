@@ -21,8 +21,14 @@ import math
 
 import numpy as np
 
-from .._core.arrays import increasing, paired
-from .._core.errors import check_number, check_same_length
+from .._core.arrays import increasing, paired, real_values
+from .._core.errors import (
+    check_between,
+    check_count,
+    check_flag,
+    check_number,
+    check_positive,
+)
 
 __all__ = ["first_time", "late_exponent", "moment_decay_time", "stage_events"]
 
@@ -44,9 +50,9 @@ def first_time(times, condition) -> float:
     >>> first_time([0.0, 1.0, 2.0], [False, True, True])
     1.0
     """
-    check_same_length(times=list(times), condition=list(condition))
-    hits = np.flatnonzero(np.asarray(condition))
-    return float(np.asarray(times)[hits[0]]) if hits.size else math.nan
+    times = np.asarray(real_values("times", times, "(time,)"))
+    hits = np.flatnonzero(np.asarray(real_values("condition", condition, f"({len(times)},)")))
+    return float(times[hits[0]]) if hits.size else math.nan
 
 
 def _stopped_falling(times, values, span: float | int) -> np.ndarray:
@@ -76,11 +82,17 @@ def stage_events(
         noisy: the run was on samples: order 2 settles at a noise floor (records at most $d/2$ apart
             are needed).
     """
-    check_same_length(
-        times=list(times), losses=list(losses), second=list(second), fourth=list(fourth)
+    check_flag("noisy", noisy)
+    t = np.asarray(real_values("times", times, "(time,)"), float)
+    loss, l2, l4 = (
+        np.asarray(real_values(name, values, f"({len(t)},)"), float)
+        for name, values in (("losses", losses), ("second", second), ("fourth", fourth))
     )
-    t, loss, l2, l4 = (np.asarray(x, dtype=float) for x in (times, losses, second, fourth))
-    a = np.asarray(coefficients, dtype=float)
+    a = np.asarray(real_values("coefficients", coefficients, "(direction)"), float)
+    if not np.all(a > 0):
+        raise ValueError(f"`coefficients` must be positive, got {a.min():g} among them.")
+    if masses is not None:
+        masses = np.asarray(real_values("masses", masses, f"({len(t)}, {len(a)})"), float)
     floor = (1 - 3 / np.pi) * np.sum(a**2)
     # c_2 = 1/pi, the second coefficient of |z| (`abs_hermite_squares`)
     settled = l2 / np.pi <= 0.02 * floor
@@ -127,11 +139,12 @@ def moment_decay_time(
         features: $d$.
         level: of both, in units of $1/d^2$.
     """
-    check_same_length(
-        times=list(times), second_errors=list(second_errors), zeroth_errors=list(zeroth_errors)
-    )
+    check_count("features", features)
+    check_positive("level", level)
+    n = len(increasing("times", times))
+    second_errors = real_values("second_errors", second_errors, f"({n}, direction)")
     q = np.max(np.abs(np.asarray(second_errors)), axis=1)
-    z = np.abs(np.asarray(zeroth_errors))
+    z = np.abs(np.asarray(real_values("zeroth_errors", zeroth_errors, f"({n},)")))
     return first_time(times, features**2 * np.maximum(q, z) <= level)
 
 
@@ -147,6 +160,7 @@ def late_exponent(times, losses, start: float | int, stop: float | int = math.in
     t = increasing("times", times)
     loss = paired("losses", losses, "times", len(t))
     check_number("start", start)
+    check_between("stop", stop, -math.inf, math.inf)
     keep = (t >= start) & (t <= stop) & (loss > 0)
     if keep.sum() < 2:
         raise ValueError(

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.errors import check_choice, check_count, check_number, did_you_mean
+from .._core.errors import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_list,
+    check_number,
+    did_you_mean,
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class Axis:
 
     def __post_init__(self):
         check_choice("axes", self.name, QUANTITIES)
+        check_list("values", self.values, "numbers")
         check_count(f"values of {self.name}", len(self.values), 2, MOST_VALUES)
         quantity = QUANTITIES[self.name]
         for value in self.values:
@@ -156,6 +164,7 @@ def parse_axis(text: str) -> Axis:
     >>> parse_axis("depth=1,2,3")
     Axis(name='depth', values=(1, 2, 3))
     """
+    check_kind("text", text, str, "text such as 'width=64,128,256'")
     name, sign, rest = text.partition("=")
     name = name.strip()
     if not sign:

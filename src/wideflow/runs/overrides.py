@@ -42,6 +42,11 @@ def parse(texts: typing.Iterable[str]) -> dict[str, str]:
             raise ValueError(
                 f"`--set` takes field=value, got {text!r}. For example: --set width=500"
             )
+        if name.strip() in overrides:
+            raise ValueError(
+                f"`--set` names {name.strip()!r} twice, with {overrides[name.strip()]!r} and "
+                f"{value.strip()!r}. Give it once."
+            )
         overrides[name.strip()] = value.strip()
     return overrides
 

@@ -214,6 +214,8 @@ def find_device(name: str | None) -> jax.Device:
         return jax.devices()[0]
     platform, _, number = name.partition(":")
     try:
+        if not platform:  # which JAX takes for its own choice
+            raise ValueError(name)
         devices = jax.devices("gpu" if platform == "cuda" else platform)
         return devices[int(number or 0)]
     except (RuntimeError, ValueError, IndexError) as error:

@@ -24,9 +24,15 @@ SizeOption = Annotated[
 OutOption = Annotated[
     pathlib.Path, typer.Option(help="The folder for runs: records, figures, report.")
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed for all random draws.")]
+# of 63 bits at most, as JAX's keys take it
+SeedOption = Annotated[
+    int, typer.Option(help="Seed for all random draws.", min=-(2**63), max=2**63 - 1)
+]
 SeedsOption = Annotated[
-    int | None, typer.Option(help="Number of repetitions, instead of the size's default.", min=1)
+    int | None,
+    typer.Option(
+        help="Number of repetitions, instead of the size's default.", min=1, max=1_000_000
+    ),
 ]
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, gpu or gpu:1; by default JAX chooses.")

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable
 
 import numpy as np
+import xarray as xr
 
 from .._core.arrays import real_values
 from .._core.errors import (
@@ -21,6 +22,7 @@ from .._core.errors import (
     check_between,
     check_count,
     check_flag,
+    check_interval,
     check_kind,
     check_nonnegative,
     check_number,
@@ -28,6 +30,7 @@ from .._core.errors import (
     check_probability,
 )
 from .._core.renamed import under_new_names
+from ..data.dataset import Dataset
 
 POSITIVE = frozenset(
     [
@@ -93,6 +96,29 @@ ARRAYS = frozenset(
         "initial",
         "final",
         "xi",
+        "particle",
+        "mean_squares",
+        "counts",
+        "directions",
+        "preactivations",
+        "gradient",
+        "hessian",
+        "alpha",
+        "w",
+        "b",
+        "error",
+        "step",
+        "first",
+        "left",
+        "limit",
+        "proxies",
+        "diagonal",
+        "first_star",
+        "second_star",
+        "first_move",
+        "second_move",
+        "diagonal",
+        "truth",
     ]
 )
 TOGETHER = (
@@ -125,9 +151,26 @@ def checked(call: Callable) -> Callable:
                 arguments[parameter.name] = _one(parameter, arguments[parameter.name])
         for first, second in TOGETHER:
             _together(first, arguments.get(first), second, arguments.get(second))
-        return call(*bound.args, **bound.kwargs)
+        try:
+            return call(*bound.args, **bound.kwargs)
+        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+            if "`" in str(error) or any(map(callable, arguments.values())):
+                raise  # a sentence already, or the error of a function that was given
+            shown = ", ".join(f"`{name}` {_shown(value)}" for name, value in arguments.items())
+            raise ValueError(
+                f"the arguments do not fit the statement or each other, got {shown}: {error}."
+            ) from error
 
     return wrapper
+
+
+def _shown(value) -> str:
+    if isinstance(value, bool | int | float | str | None):
+        return f"= {value!r}"
+    shape = getattr(value, "shape", None)
+    if shape is None and isinstance(value, list | tuple):
+        shape = np.shape(value)
+    return f"a {type(value).__name__}" if shape is None else f"of shape {tuple(shape)}"
 
 
 def _one(parameter: inspect.Parameter, value):
@@ -137,7 +180,14 @@ def _one(parameter: inspect.Parameter, value):
     classes = [kind for kind in kinds if isinstance(kind, type) and kind not in NUMBERS]
     if any(isinstance(value, kind) for kind in classes):
         return value
-    if not kinds and name in ARRAYS:
+    if name == "data" and not kinds:
+        check_kind("data", value, Dataset, "a `Dataset`")
+    if name == "table" and not kinds:
+        check_kind("table", value, xr.Dataset, "the table of a run", "Take `run.table`.")
+    if name == "interval":
+        check_interval(value)
+    classes = bool(kinds) and all(isinstance(kind, type) for kind in kinds)
+    if name in ARRAYS and not classes:
         real_values(name, value)
     elif bool in kinds:
         check_flag(name, value)
@@ -171,7 +221,8 @@ def _check_real(name: str, value) -> None:
     elif name in POSITIVE:
         check_positive(name, value)
     elif name == "loss":  # measured: a diverged run has NaN, which violates what bounds it
-        check_between(name, 0.0 if value != value else value, 0, np.inf)
+        missing = isinstance(value, float) and np.isnan(value)
+        check_between(name, 0.0 if missing else value, 0, np.inf)
     elif name in NOT_NEGATIVE:
         check_nonnegative(name, value)
     elif name in MAY_BE_INFINITE:

@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from .._core.errors import check_kind
 from .._core.renamed import under_new_names
 from .._core.trees import unlabelled
+from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
 from ..training.identity import digest
@@ -65,7 +67,10 @@ class AbstractRunTheorem(AbstractTheorem):
                 f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
             ) from error
         arguments = bound.arguments
+        check_kind("start", arguments["start"], AbstractModel, "a wideflow model")
         table = arguments.get("table")
+        if table is not None:
+            check_kind("table", table, xr.Dataset, "the table of a run", "Take `run.table`.")
         if table is not None and self.of_flow:
             fault = flow_fault(arguments["start"], arguments.get("data"), table, own=own)
             if fault:

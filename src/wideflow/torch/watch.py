@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from .. import observables
 from .._core.errors import check_between, check_callable, check_count, check_number
 from ..figures import FigureSpec, Line, Panel
+from ..observables.layers import alignment
 from ..observables.regime import LAZY, RICH, Regime
 from ..probe import mean_parts, relative_change, relative_movement
 from .kernels import Kernels
@@ -197,7 +198,7 @@ class Watch:
         if self.targets is not None:
             y = self.targets[1]
             values["feature_alignment"] = [
-                float(observables.centred_alignment(kernel, y @ y.T)) for kernel in kernels[1]
+                float(alignment(kernel, y @ y.T)) for kernel in kernels[1]
             ]
         return values
 

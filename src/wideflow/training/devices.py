@@ -23,7 +23,7 @@ def as_mesh(devices: int | str | Sequence) -> Mesh:
     With `jax.distributed` initialised "all" means those of all processes.
     """
     there = jax.devices()
-    if devices == "all":
+    if isinstance(devices, str) and devices == "all":
         mesh_devices = there
     elif isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= len(there):

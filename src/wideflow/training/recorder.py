@@ -68,6 +68,8 @@ def record_steps(every, steps) -> np.ndarray:
     if isinstance(every, Logarithmic):
         grid = _logarithmic(every, float(steps))
         return np.unique(np.concatenate([[0], np.round(grid).astype(np.int64), [steps]]))
+    if isinstance(every, list | tuple):
+        every = real_values("every", every)
     if np.ndim(every) == 0:
         check_count("every", every)
         _check_records(steps / every)
@@ -87,6 +89,8 @@ def record_times(every, time) -> np.ndarray:
         every = time / 100
     if isinstance(every, Logarithmic):
         return _ending_at(time, np.concatenate([[0.0], _logarithmic(every, float(time))]))
+    if isinstance(every, list | tuple):
+        every = real_values("every", every)
     if np.ndim(every) == 0:
         check_positive("every", every)
         _check_records(time / every)

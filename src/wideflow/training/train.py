@@ -10,7 +10,12 @@ import jax
 import numpy as np
 import xarray as xr
 
-from .._core.errors import check_callable, check_choice, check_count, check_number, check_takes
+from .._core.errors import (
+    check_choice,
+    check_count,
+    check_number,
+    check_progress,
+)
 from .._core.precision import Precision, double
 from .._core.status import Status
 from .._core.trees import describe, parameters, unlabelled
@@ -152,9 +157,7 @@ def _check_options(steps, loss, stop_below, progress) -> None:
         )
     if stop_below is not None:
         check_number("stop_below", stop_below, "Leave it out to run to the end.")
-    if progress is not None:
-        check_callable("progress", progress, "a function of (done, total, loss)")
-        check_takes("progress", progress, ("done", "total", "loss"))
+    check_progress(progress, ("done", "total", "loss"))
 
 
 def _check_replay(dynamics, data, steps) -> None:

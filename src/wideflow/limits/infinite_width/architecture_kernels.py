@@ -11,19 +11,21 @@ layer).
 
 import dataclasses
 import functools
-import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..._core.architecture import AbstractLayer, Chain
-from ..._core.arrays import check_finite
+from ..._core.arrays import check_finite, real_values
 from ..._core.dual_activations import dual
-from ..._core.errors import check_choice
+from ..._core.errors import check_choice, check_progress
+from ..._core.memory import budget
 from ..._core.precision import Precision, double
 from .blocks import assemble, block_rows
 from .covariances import entries, samples_first
@@ -136,7 +138,8 @@ class Kernels:
         before its shortcut.
         """
         count = len(self.rates)
-        if not (isinstance(layer, int) and -count <= layer < count):
+        whole = isinstance(layer, Integral) and not isinstance(layer, bool)
+        if not (whole and -count <= layer < count):
             raise ValueError(
                 f"`layer` must be a layer with weights, from 0 to {count - 1}, got {layer!r}."
             )
@@ -151,6 +154,7 @@ class Kernels:
 
     def _matrix(self, what: str, x, x2, progress) -> Any:
         x, x2 = self._inputs(x, x2)
+        check_progress(progress)
         if isinstance(x, Tracer) or isinstance(x2, Tracer):
             return self._call(what, x, x if x2 is None else x2)
         rows = block_rows(self._entries(x.shape[1:]), x.dtype.itemsize, self.memory)
@@ -231,12 +235,17 @@ def kernels(
     check_choice("parametrisation", parametrisation, PARAMETRISATIONS)
     check_choice("precision", precision, ("float32", "float64"))
     count = len(weighted_layers(chain))
-    rates = (1.0,) * count if rates is None else tuple(float(rate) for rate in rates)
-    if len(rates) != count or not all(math.isfinite(r) and r >= 0 for r in rates):
-        raise ValueError(
-            f"`rates` must be {count} non-negative numbers, one for each layer with weights, got "
-            f"{rates}."
-        )
+    budget(memory)
+    if rates is None:
+        rates = (1.0,) * count
+    else:
+        given = np.asarray(real_values("rates", rates, "(layer)"), float)
+        if len(given) != count or given.min() < 0:
+            raise ValueError(
+                f"`rates` must be {count} non-negative numbers, one for each layer with weights, "
+                f"got {rates}."
+            )
+        rates = tuple(given.tolist())
     return Kernels(chain, parametrisation, rates, memory, precision)
 
 

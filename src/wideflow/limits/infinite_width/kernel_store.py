@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._core.errors import check_choice, check_count
+from ..._core.errors import check_choice, check_count, check_kind, check_path, check_progress
 from ..._core.precision import double
 from .architecture_kernels import Kernels
 from .kernel_identity import differing, folder_name, identity
@@ -166,8 +166,16 @@ def write_kernel(
     check_choice("kernel", kernel, ("ntk", "nngp"))
     if chunk is not None:
         check_count("chunk", chunk)
-    if not (len(part) == 2 and 0 <= part[0] < part[1]):
-        raise ValueError(f"`part` must be (p, of) with 0 <= p < of, got {part}.")
+    check_kind("k", k, Kernels, "kernels", "`wf.limits.kernels(architecture)` gives them.")
+    check_path("path", path)
+    check_progress(progress)
+    pair = isinstance(part, tuple | list) and len(part) == 2
+    if not (pair and all(isinstance(p, int) for p in part) and 0 <= part[0] < part[1]):
+        raise ValueError(
+            f"`part` must be two whole numbers (p, of) with 0 <= p < of, got {part!r}."
+        )
+    if client is not None and not (hasattr(client, "submit") and hasattr(client, "scatter")):
+        raise ValueError(f"`client` must be a `dask.distributed.Client`, got {client!r}.")
     x, right = _checked(k, x, x2)
     symmetric = x2 is None
     stored = _prepare(k, pathlib.Path(path), x, right, kernel, chunk)
@@ -233,6 +241,7 @@ def open_kernel(path) -> StoredKernel:
     Args:
         path: the folder.
     """
+    check_path("path", path)
     place = pathlib.Path(path)
     if not (place / ".zarray").is_file():
         raise ValueError(

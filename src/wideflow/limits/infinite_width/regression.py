@@ -24,7 +24,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.errors import check_choice, check_positive
+from ..._core.arrays import real_array
+from ..._core.errors import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_positive,
+    check_progress,
+)
 from ..._core.memory import budget
 from ..._core.precision import double
 from .architecture_kernels import Kernels
@@ -67,8 +74,13 @@ def apply_kernel(
         kernel: 'ntk' or 'nngp'.
         progress: called with the blocks done and all of them.
     """
+    check_kind("k", k, Kernels, "kernels", "`wf.limits.kernels(architecture)` gives them.")
     check_choice("kernel", kernel, ("ntk", "nngp"))
-    x, x2, vectors = jnp.asarray(x), jnp.asarray(x2), jnp.asarray(vectors)
+    check_count("rows", rows)
+    check_progress(progress)
+    x, x2 = (_inputs(name, value) for name, value in (("x", x), ("x2", x2)))
+    n2 = x2.shape[0]
+    vectors = real_array("vectors", vectors, f"({n2},)", f"({n2}, output)")
     block = getattr(k, kernel)
     left, right = ranges(x.shape[0], rows), ranges(x2.shape[0], rows)
     parts = []
@@ -80,6 +92,16 @@ def apply_kernel(
                 progress(n * len(right) + m + 1, len(left) * len(right))
         parts.append(total)
     return jnp.concatenate(parts)
+
+
+def _inputs(name: str, value):
+    inputs = real_array(name, value)
+    if not inputs.ndim > 1:
+        raise ValueError(
+            f"`{name}` must have shape (sample, ...), got {inputs.shape}. For one input use "
+            "`[None]`."
+        )
+    return inputs
 
 
 class Source(NamedTuple):
@@ -173,20 +195,23 @@ def regress(
     check_choice("kernel", kernel, ("ntk", "nngp"))
     check_positive("ridge", ridge, "Kernels of many inputs are singular to rounding.")
     check_positive("tolerance", tolerance)
+    check_kind("k", k, (Kernels, StoredKernel), "kernels or a stored kernel")
+    check_count("rank", rank)
+    check_count("max_steps", max_steps)
+    check_progress(progress)
     room = budget(memory)
     if isinstance(k, StoredKernel):
         _check_stored(k, x, rows)
         source, rows = stored_source(k), k.chunk
     else:
-        if rows is None:
+        x = _inputs("x", x)
+        if rows is not None:
+            check_count("rows", rows)
+        else:
             rows = block_rows(len(x), jnp.dtype(k.precision).itemsize, room)
         source = _computed(k, x, kernel, rows)
-    y = jnp.asarray(targets, float)
-    if y.ndim not in (1, 2) or y.shape[0] != source.samples:
-        raise ValueError(
-            f"`targets` must have shape ({source.samples},) or ({source.samples}, output), got "
-            f"{y.shape}."
-        )
+    n = source.samples
+    y = real_array("targets", targets, f"({n},)", f"({n}, output)").astype(float)
     columns = y if y.ndim == 2 else y[:, None]
     if method is None:
         needed = factor_bytes(source.samples, jnp.dtype(source.precision).itemsize)

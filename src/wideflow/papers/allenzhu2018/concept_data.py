@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._core.errors import check_count, check_kind, check_nonnegative
+from ..._core.arrays import real_values
+from ..._core.errors import check_count, check_flag, check_kind, check_nonnegative, check_positive
 from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key, normal
 from ..._core.types import Key
@@ -34,6 +35,10 @@ class UnitPadding(DoubleModule):
 
     factor: float = eqx.field(static=True)
     spherical: bool = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_positive("factor", self.factor)
+        check_flag("spherical", self.spherical)
 
     @double
     def __call__(self, raw) -> Float[Array, "sample feature"]:
@@ -77,7 +82,7 @@ def unit_padding(raw) -> UnitPadding:
 
 
 def _finite_rows(raw) -> np.ndarray:
-    raw = np.asarray(raw, dtype=float)
+    raw = np.asarray(real_values("raw", raw, empty=True), dtype=float)
     if raw.ndim != 2 or raw.shape[0] == 0:
         raise ValueError(
             f"`raw` must have shape (sample, feature) with at least one sample, got {raw.shape}. "

@@ -14,7 +14,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._core.arrays import real_array
-from ..._core.errors import as_key, check_between, check_choice, check_count, check_positive
+from ..._core.errors import (
+    as_key,
+    check_between,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_positive,
+)
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ..._core.types import Key, Scalar
@@ -121,6 +129,7 @@ class SmoothedSGD(AbstractDynamics):
         noise: AbstractNoise | None = None,
     ):
         check_positive("rate", rate)
+        check_flag("shrink", shrink)
         check_between(
             "rate", rate, 0, 1, open=True, remedy="A shrink multiplies the scale by 1 - rate."
         ) if shrink else None
@@ -159,7 +168,9 @@ class SmoothedSGD(AbstractDynamics):
         self.gradient_noise = float(gradient_noise)
         self.first_penalty, self.second_penalty = float(first_penalty), float(second_penalty)
         self.power, self.error = float(power), float(error)
-        self.regulariser_scaling, self.shrink, self.batch = regulariser_scaling, bool(shrink), batch
+        self.regulariser_scaling, self.shrink, self.batch = regulariser_scaling, shrink, batch
+        if noise is not None:
+            check_kind("noise", noise, AbstractNoise, "`DrawnNoise()` or a `ReplayedNoise`")
         self.noise = DrawnNoise() if noise is None else noise
 
     @classmethod

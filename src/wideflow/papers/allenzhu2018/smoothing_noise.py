@@ -71,6 +71,13 @@ class DrawnNoise(AbstractNoise):
         )
 
 
+def _whole(name: str, values):
+    whole = values.astype(int)
+    if not bool(jnp.all(whole == values)):
+        raise ValueError(f"`{name}` must hold whole numbers, got {values}.")
+    return whole
+
+
 class ReplayedNoise(AbstractNoise):
     r"""Given random numbers, one row an iteration; what is left out is zero (noise), all ones
     (signs), never (shrink).
@@ -104,7 +111,7 @@ class ReplayedNoise(AbstractNoise):
         signs=None,
         shrink_times=(),
     ):
-        indices = real_array("indices", indices, "(step,)", "(step, batch)").astype(int)
+        indices = _whole("indices", real_array("indices", indices, "(step,)", "(step, batch)"))
         self.indices = indices[:, None] if indices.ndim == 1 else indices
         draws = dict(
             first_smoothing=first_smoothing,
@@ -130,7 +137,8 @@ class ReplayedNoise(AbstractNoise):
         self.first_noise, self.second_noise = arrays["first_noise"], arrays["second_noise"]
         self.sign_rows = arrays["signs"]
         never = jnp.iinfo(jnp.int32).max
-        self.shrink_times = jnp.append(jnp.asarray(shrink_times, dtype=int).reshape(-1), never)
+        times = real_array("shrink_times", shrink_times, "(shrink,)", empty=True)
+        self.shrink_times = jnp.append(_whole("shrink_times", times), never)
 
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:

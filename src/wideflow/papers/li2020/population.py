@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._core.arc_cosine import abs_pair, abs_pair_with_slope
+from ..._core.arrays import real_array, real_values
 from ..._core.errors import check_count
 from ..._core.memory import budget
 from ..._core.polar import polar
@@ -60,17 +61,12 @@ class GaussianAbsTeacher(DoubleModule):
         features: int | None = None,
         memory: int | str | None = None,
     ):
-        a = np.asarray(coefficients, dtype=np.float64)
-        if a.ndim != 1 or a.size == 0 or not np.all(np.isfinite(a)):
-            raise ValueError(
-                "`coefficients` must be a non-empty vector of finite numbers, got "
-                f"{coefficients!r}."
-            )
+        a = np.asarray(real_values("coefficients", coefficients, "(direction)"), dtype=np.float64)
         if directions is None:
             features = a.size if features is None else features
             check_count("features", features, least=a.size)
             directions = np.eye(a.size, features)
-        v = np.asarray(directions, dtype=np.float64)
+        v = np.asarray(real_values("directions", directions), dtype=np.float64)
         if v.ndim != 2 or v.shape[0] != a.size:
             raise ValueError(
                 f"`directions` must have one row per coefficient ({a.size}), got shape {v.shape}."
@@ -115,7 +111,8 @@ class GaussianAbsTeacher(DoubleModule):
     @double
     def targets(self, inputs) -> Float[Array, " sample"]:
         r"""$f^*$ at the given inputs."""
-        return jnp.abs(jnp.asarray(inputs) @ self.directions.T) @ self.coefficients
+        inputs = real_array("inputs", inputs, f"(sample, {self.features})")
+        return jnp.abs(inputs @ self.directions.T) @ self.coefficients
 
     @double
     def sample(self, key: Key, samples: int) -> Dataset:

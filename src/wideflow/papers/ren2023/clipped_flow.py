@@ -1,11 +1,13 @@
 r"""Clipped flow: every sample's mean-field gradient is projected before the average is taken."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..._core.errors import check_positive
+from ..._core.errors import check_between, check_flag, check_positive
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ..._core.trees import zeros_of
@@ -84,10 +86,12 @@ class ClippedFlow(AbstractDynamics):
             "rate", rate, "For its limit of infinite width use `limits.radial.reduced_flow`."
         )
         for name, bound in (("first", first), ("weight", weight), ("bias", bias)):
-            if bound is not None and not bound > 0:
-                raise ValueError(
-                    f"`{name}` must be positive, got {bound}. Use `inf` for no projection."
+            if bound is not None:
+                check_between(
+                    name, bound, 0, math.inf, remedy="Infinity switches the projection off."
                 )
+        for name, flag in (("adaptive", adaptive), ("resolve", resolve), ("heun", heun)):
+            check_flag(name, flag)
         self.longest = jnp.asarray(float(rate))
         self.first, self.weight, self.bias = first, weight, bias
         self.adaptive, self.resolve, self.heun = adaptive, resolve, heun

@@ -108,7 +108,8 @@ class DepthSeparator(AbstractModel):
     @double
     def layer(self, x) -> Float[Array, "..."]:
         """$F$ on one input (feature,) or a batch (sample, feature)."""
-        x = jnp.asarray(x).astype(self.first.dtype)
+        d = self.first.shape[1]
+        x = real_array("x", x, f"({d},)", f"(sample, {d})", finite=False).astype(self.first.dtype)
         batch = forward(self.first, self.second_weight, self.second_bias, jnp.atleast_2d(x))[0]
         return batch[0] if x.ndim == 1 else batch
 
@@ -119,7 +120,7 @@ class DepthSeparator(AbstractModel):
 
         Corrected: equation (5) has $r_2$ for $b_2$.
         """
-        r = jnp.asarray(radius, self.first.dtype)[..., None]
+        r = real_array("radius", radius, finite=False).astype(self.first.dtype)[..., None]
         return jnp.maximum(self.second_weight * (self.alpha * r) + self.second_bias, 0).mean(-1)
 
     @double
@@ -145,7 +146,7 @@ class DepthSeparator(AbstractModel):
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)", finite=False)
         if inputs.shape[1] != self.first.shape[1]:
             raise ValueError(
                 f"`inputs` have {inputs.shape[1]} features, but the first layer expects "

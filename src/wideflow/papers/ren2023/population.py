@@ -4,10 +4,10 @@ import math
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..._core.errors import check_choice, check_count
+from ..._core.arrays import real_array
+from ..._core.errors import check_choice, check_count, check_flag, check_kind
 from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.trees import Parameters
@@ -57,6 +57,8 @@ class Radial(DoubleModule):
 
     def __init__(self, law: AbstractRadialLaw, estimator: AbstractEstimator | None = None):
         _check(law)
+        if estimator is not None:
+            check_kind("estimator", estimator, AbstractEstimator, "what `Radial.fixed` builds")
         self.law = law
         self.estimator = Radial.fresh(law).estimator if estimator is None else estimator
 
@@ -84,6 +86,8 @@ class Radial(DoubleModule):
         _check(law)
         check_count("batch", batch)
         check_count("evaluation", evaluation)
+        check_flag("stratified", stratified)
+        check_flag("antithetic", antithetic)
         evaluated = law.inputs(
             named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True
         )
@@ -108,6 +112,7 @@ class Radial(DoubleModule):
             stratified, antithetic: as in `fresh`.
         """
         _check(law)
+        check_count("samples", samples)
         return cls(
             law, Fixed(law.inputs(key, samples, stratified=stratified, antithetic=antithetic))
         )
@@ -122,9 +127,7 @@ class Radial(DoubleModule):
             inputs: of its dimension $d$.
         """
         _check(law)
-        inputs = jnp.asarray(inputs, float)
-        if inputs.ndim != 2 or inputs.shape[1] != law.d:
-            raise ValueError(f"`inputs` must have shape (sample, {law.d}), got {inputs.shape}.")
+        inputs = real_array("inputs", inputs, f"(sample, {law.d})").astype(float)
         return cls(law, Fixed(inputs))
 
     @classmethod
@@ -150,6 +153,8 @@ class Radial(DoubleModule):
         """
         _check(law)
         check_count("directions", directions)
+        for name, flag in (("fresh", fresh), ("antithetic", antithetic), ("control", control)):
+            check_flag(name, flag)
         unit_vectors = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
         estimator = (
             FreshRays(directions, antithetic, control, unit_vectors)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..._core.errors import did_you_mean
+from ..._core.errors import check_path, did_you_mean
 from ...experiments import registry
 from ...experiments.base import SIZES, Experiment
 from ...experiments.of_function import experiment_of
@@ -77,6 +77,7 @@ def read_spec(description: str | pathlib.Path | Mapping[str, Any]) -> SweepSpec:
     """
     if isinstance(description, Mapping):
         return _spec(dict(description), Source("the sweep"), "sweep")
+    check_path("spec", description)
     path = pathlib.Path(description)
     try:
         text = path.read_text(encoding="utf-8")
@@ -86,6 +87,8 @@ def read_spec(description: str | pathlib.Path | Mapping[str, Any]) -> SweepSpec:
         ) from error
     except FileNotFoundError as error:
         raise SpecError(f"there is no file {path}.") from error
+    except IsADirectoryError as error:
+        raise SpecError(f"{path} is a folder; name the YAML file in it.") from error
     value, source = load(text, str(path))
     return _spec(value, source, re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem) or "sweep")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from ..._core.errors import check_progress
 from ...training.session import Progress, silent
 from ..store import Store
 from .cluster import Engine, EngineError, connected
@@ -116,6 +117,12 @@ def sweep(
     for name, value in {"workers": workers, "threads": threads}.items():
         if value is not None and not (type(value) is int and value >= 1):
             raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
+    if security is not None and scheduler is None and engine is None:
+        raise ValueError(
+            "`security` holds the certificate of a `scheduler`, which is not given: name its "
+            "address, or leave `security` out."
+        )
+    check_progress(progress, ("done", "total", "what"))
     plan = plan or expand(read_spec(spec))
     store = Store(out, small=True)
     before = survey(plan, store)

@@ -6,13 +6,15 @@ and $|a^\star| \le 1$, which is checked when a concept is built (`unit=False` sk
 frequency such as $\cos(6x_1)$ belongs inside the activation).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
+from ...._core.errors import check_flag
 from ...._core.precision import DoubleModule, double
 from .power_series import polynomial
 
@@ -44,12 +46,22 @@ def _check_outputs(output: Array) -> None:
 
 
 def _activations(name: str, activations, count: int) -> tuple[Callable, ...]:
-    functions = (activations,) * count if callable(activations) else tuple(activations)
-    if len(functions) != count:
+    one = callable(activations) and not isinstance(activations, type)
+    functions = (activations,) * count if one else activations
+    listed = isinstance(functions, Sequence) and all(map(callable, functions))
+    if not (listed and len(functions) == count):
         raise ValueError(
-            f"`{name}` must hold {count} functions (or be one for all), got {len(functions)}."
+            f"`{name}` must hold {count} functions (or be one for all), got {activations!r}."
         )
-    return functions
+    return tuple(functions)
+
+
+def _matrix(name: str, value) -> Array:
+    return real_array(name, value, "(row, column)").astype(float)
+
+
+def _rows(inputs, weights: Array) -> Array:
+    return real_array("inputs", inputs, f"(sample, {weights.shape[1]})")
 
 
 def _apply(functions: tuple[Callable, ...], z: Array) -> Array:
@@ -77,9 +89,9 @@ class TwoLayerConcept(DoubleModule):
 
     @double
     def __init__(self, output, inner, linear, activations, *, unit: bool = True):
-        self.output, self.inner, self.linear = (
-            jnp.asarray(v, dtype=float) for v in (output, inner, linear)
-        )
+        check_flag("unit", unit)
+        self.output = real_array("output", output, "(term)", "(output, term)").astype(float)
+        self.inner, self.linear = _matrix("inner", inner), _matrix("linear", linear)
         terms = self.output.shape[-1]
         _check_shape("inner", self.inner, (terms, self.inner.shape[-1]))
         _check_shape("linear", self.linear, self.inner.shape)
@@ -97,7 +109,7 @@ class TwoLayerConcept(DoubleModule):
     @double
     def outputs(self, inputs) -> Array:
         """Values on a batch (sample, feature)."""
-        return jax.vmap(self)(jnp.asarray(inputs))
+        return jax.vmap(self)(_rows(inputs, self.inner))
 
 
 class ThreeLayerConcept(DoubleModule):
@@ -146,12 +158,16 @@ class ThreeLayerConcept(DoubleModule):
         second_linear=None,
         unit: bool = True,
     ):
-        array = lambda value: jnp.asarray(value, dtype=float)
-        optional = lambda value: None if value is None else array(value)
-        self.output = array(output)
-        self.first_mix, self.second_mix = array(first_mix), array(second_mix)
-        self.first_weights, self.second_weights = array(first_weights), array(second_weights)
-        self.first_linear, self.second_linear = optional(first_linear), optional(second_linear)
+        check_flag("unit", unit)
+        self.output = real_array("output", output, "(term)", "(output, term)").astype(float)
+        self.first_mix = _matrix("first_mix", first_mix)
+        self.second_mix = _matrix("second_mix", second_mix)
+        self.first_weights = _matrix("first_weights", first_weights)
+        self.second_weights = _matrix("second_weights", second_weights)
+        self.first_linear, self.second_linear = (
+            None if rows is None else _matrix(name, rows)
+            for name, rows in (("first_linear", first_linear), ("second_linear", second_linear))
+        )
         p1, (p2, features) = self.output.shape[-1], self.first_weights.shape
         _check_shape("first_mix", self.first_mix, (p1, p2))
         _check_shape("second_mix", self.second_mix, (p1, p2))
@@ -193,7 +209,7 @@ class ThreeLayerConcept(DoubleModule):
     @double
     def outputs(self, inputs) -> Array:
         """Values on a batch (sample, feature)."""
-        return jax.vmap(self)(jnp.asarray(inputs))
+        return jax.vmap(self)(_rows(inputs, self.first_weights))
 
 
 @double
@@ -214,8 +230,8 @@ def plain_concept(
         first_activations: $\phi_j$, one for all or one each.
         unit: check that all weight rows have norm 1.
     """
-    weights = jnp.asarray(first_weights, dtype=float)
-    mix = jnp.asarray(first_mix, dtype=float)
+    weights = _matrix("first_weights", first_weights)
+    mix = _matrix("first_mix", first_mix)
     inner = weights.shape[0]
     even = jnp.full(mix.shape, inner**-0.5)
     constant = polynomial((inner**-0.5,))

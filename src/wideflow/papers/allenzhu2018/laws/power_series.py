@@ -33,6 +33,8 @@ import scipy.special as sp
 from jax import Array
 from jax.typing import ArrayLike
 
+from ...._core.arrays import real_array, real_values
+from ...._core.errors import check_between, check_count, check_number, check_positive
 from ...._core.precision import double
 
 _TAIL_TERMS = 400  # terms beyond the truncation that are summed to bound a Taylor tail
@@ -166,24 +168,25 @@ class PowerSeries:
     terms: tuple[float, ...] = ()
 
     def __post_init__(self):
-        if self.name != "polynomial" and self.name not in SERIES:
-            known = ", ".join([*SERIES, "polynomial"])
+        known = (*SERIES, "polynomial")
+        if not isinstance(self.name, str) or self.name not in known:
             raise ValueError(
-                f"`name` must be one of {known}, got {self.name!r}. Kinked functions such as the "
-                "ReLU have no "
+                f"`name` must be one of {', '.join(known)}, got {self.name!r}. Kinked functions "
+                "such as the ReLU have no "
                 "power series: approximate them by a polynomial and use `polynomial(coefficients)`."
             )
-        if self.name == "polynomial" and not self.terms:
+        check_number("frequency", self.frequency)
+        if self.name == "polynomial" and isinstance(self.terms, tuple | list) and not self.terms:
             raise ValueError(
                 "`terms` must hold at least one coefficient, got (). For the zero function use "
                 "(0.0,)."
             )
-        if not math.isfinite(self.frequency):
-            raise ValueError(f"`frequency` must be finite, got {self.frequency}.")
+        terms = real_values("terms", self.terms, "(degree)", empty=True)
+        object.__setattr__(self, "terms", tuple(float(term) for term in terms))
 
     @double
     def __call__(self, z: ArrayLike) -> Array:
-        u = self.frequency * jnp.asarray(z)
+        u = self.frequency * real_array("z", z, finite=False, empty=True)
         if self.name == "polynomial":
             return jnp.polyval(jnp.asarray(self.terms[::-1], dtype=u.dtype), u)
         return SERIES[self.name].value(u)
@@ -204,8 +207,7 @@ class PowerSeries:
         r"""Signs and $\log|c_i|$ for $i = 0, \dots,$ `degree`; `-inf` where $c_i = 0$. Never over-
         or underflows.
         """
-        if degree < 0:
-            raise ValueError(f"`degree` must not be negative, got {degree}.")
+        check_count("degree", degree, least=0)
         i = np.arange(degree + 1)
         if self.name == "polynomial":
             terms = np.zeros(degree + 1)
@@ -230,8 +232,7 @@ class PowerSeries:
         r"""$\log\sum_i |c_i| u^i$ for $u \ge 0$; infinite at and beyond the radius of
         convergence.
         """
-        if not u >= 0:
-            raise ValueError(f"`u` must not be negative, got {u}.")
+        check_between("u", u, 0, math.inf)
         if self.name == "polynomial":
             signs, logs = self.log_coefficients(len(self.terms) - 1)
             powers = (
@@ -253,6 +254,7 @@ class PowerSeries:
 
     def scaled(self, factor: float | int) -> "PowerSeries":
         r"""$z \mapsto \phi(\texttt{factor}\cdot z)$."""
+        check_number("factor", factor)
         return PowerSeries(self.name, self.frequency * factor, self.terms)
 
     def truncated(self, degree: int) -> "PowerSeries":
@@ -263,6 +265,7 @@ class PowerSeries:
         r"""$\sum_{i>D} |c_i|$, which bounds the error of `truncated(degree)` on $[-1, 1]$: summed, or
         where the series falls too slowly for that, the majorant at 1 without its first terms.
         """
+        check_count("degree", degree, least=0)
         last = int(self.degree) if math.isfinite(self.degree) else degree + _TAIL_TERMS
         if last <= degree:
             return 0.0
@@ -281,8 +284,7 @@ class PowerSeries:
 
     def taylor_degree(self, error: float | int) -> int:
         r"""Smallest degree whose Taylor tail $\sum_{i>D}|c_i|$ on $[-1, 1]$ is at most `error`."""
-        if not error > 0:
-            raise ValueError(f"`error` must be positive, got {error}.")
+        check_positive("error", error)
         if math.isfinite(self.degree):
             sizes = np.abs(self.coefficients(int(self.degree)))
         else:
@@ -305,10 +307,11 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     >>> smooth("sin", frequency=2.0).coefficients(3).round(6).tolist()
     [0.0, 2.0, -0.0, -1.333333]
     """
-    if name == "polynomial":
+    if isinstance(name, str) and name == "polynomial":
         raise ValueError(
             "`name` 'polynomial' needs coefficients, got none. Use `polynomial(coefficients)`."
         )
+    check_number("frequency", frequency)
     return PowerSeries(name, float(frequency))
 
 
@@ -318,4 +321,5 @@ def polynomial(coefficients: tuple[float, ...] | list[float]) -> PowerSeries:
     Args:
         coefficients: the constant first.
     """
-    return PowerSeries("polynomial", 1.0, tuple(float(c) for c in coefficients))
+    values = real_values("coefficients", coefficients, "(degree)")
+    return PowerSeries("polynomial", 1.0, tuple(float(c) for c in values))

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...._core.errors import check_between, check_positive
+from ...._core.arrays import real_values
+from ...._core.errors import (
+    check_between,
+    check_count,
+    check_kind,
+    check_positive,
+)
 from ..laws.power_series import PowerSeries
 
 __all__ = [
@@ -42,6 +48,20 @@ def _check_positive(**values: float | int) -> None:
         check_positive(name, value)
 
 
+def _check_series(name: str, *series) -> None:
+    for phi in series:
+        check_kind(
+            name, phi, PowerSeries, "a `PowerSeries`", "`wf.data.smooth` and `polynomial` make one."
+        )
+
+
+def _check_all(name: str, series) -> None:
+    check_kind(name, series, Sequence, "a list of `PowerSeries`")
+    if not series:
+        raise ValueError(f"`{name}` must hold at least one `PowerSeries`, got none.")
+    _check_series(name, *series)
+
+
 def _check_error(error: float | int) -> None:
     check_between("error", error, 0, 1, open=True)
 
@@ -57,9 +77,9 @@ def log_complexity(
         radius: $R \ge 0$.
         constant: $C_c$.
     """
+    _check_series("phi", phi)
     _check_positive(constant=constant)
-    if not radius >= 0:
-        raise ValueError(f"`radius` must not be negative, got {radius}.")
+    check_between("radius", radius, 0, math.inf)
     return phi.log_majorant(constant * radius)
 
 
@@ -93,6 +113,7 @@ def class_complexity(
         radius: $R$.
         constant: $C_c$.
     """
+    _check_all("phis", phis)
     return max(complexity(phi, radius, constant) for phi in phis)
 
 
@@ -112,6 +133,7 @@ def two_layer_complexity(
         constant: $C_c$.
     """
     _check_error(error)
+    check_count("terms", terms)
     return class_complexity(phis, math.sqrt(math.log(terms / error)), constant)
 
 
@@ -136,6 +158,9 @@ def log_three_layer_complexity(
         constant: $C_c$.
     """
     _check_error(error)
+    _check_all("outer", outer)
+    _check_all("inner", inner)
+    check_count("inner_terms", inner_terms)
     root = math.sqrt(math.log(1 / error))
     radius = math.sqrt(inner_terms) * class_complexity(inner, root, constant) * root
     if math.isinf(radius):
@@ -193,6 +218,8 @@ class TwoLayerPrediction:
         r"""Lemma G.5's generalisation gap at another sample size:
         $\varepsilon\sqrt{N_\varepsilon/N}$.
         """
+        check_positive("samples", samples)
+        check_positive("error", error)
         return error * math.sqrt(self.samples / samples)
 
 
@@ -231,6 +258,13 @@ def two_layer_prediction(
         terms=terms, outputs=outputs, sup=sup, output_std=output_std, log_factor=log_factor
     )
     _check_error(error)
+    for name, value in {
+        "width": width,
+        "largest_output": largest_output,
+        "output_norm": output_norm,
+    }.items():
+        if value is not None:
+            check_positive(name, value)
     norm = math.sqrt(outputs) * terms * sup / output_std
     least = (4 * log_factor * terms * outputs * sup / error) ** 2
     m = least if width is None else float(width)
@@ -294,6 +328,7 @@ def three_layer_prediction(
         exponent=exponent,
     )
     _check_error(error)
+    check_between("log_complexity", log_complexity, -math.inf, math.inf)
     base = log_complexity / math.log(10) + math.log10(outputs * outer_terms * inner_terms / error)
     log_m = exponent * base
     return ThreeLayerPrediction(log_m, log_m + 2 * math.log10(width), log_m)
@@ -346,7 +381,8 @@ def theory_parameters(
     """
     _check_positive(width=width, complexity=complexity)
     _check_error(error)
-    q_v, q_w, q_s = exponents
+    powers = real_values("exponents", exponents, "(3,)")
+    q_v, q_w, q_s = (float(power) for power in powers)
     small = error / complexity
     second_ball = small**q_v
     first_ball = small**-q_w * width**-0.75

@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...._core.errors import check_positive
+from ...._core.arrays import real_values
+from ...._core.errors import check_count, check_flag, check_nonnegative, check_positive
 
 __all__ = [
     "first_layer_flips",
@@ -28,6 +29,11 @@ NORMAL_AT_ZERO = 1 / math.sqrt(2 * math.pi)
 BIASED_AT_ZERO = 0.5 * NORMAL_AT_ZERO * (1 + 1 / math.sqrt(3))
 
 
+def _check(radius, width) -> None:
+    check_nonnegative("radius", radius)
+    check_count("width", width)
+
+
 def noise_flip_fraction(std: float | int, width: int) -> float:
     r"""Expected fraction of first-layer signs changed by noise of deviation `std` $= \sigma_w$ on
     every weight, exactly: $(\arctan(\sigma_w\sqrt m) + \arctan(\sigma_w\sqrt{m/3}))/(2\pi)$.
@@ -36,6 +42,8 @@ def noise_flip_fraction(std: float | int, width: int) -> float:
         std: $\sigma_w$.
         width: $m$.
     """
+    check_nonnegative("std", std)
+    check_count("width", width)
     return (math.atan(std * math.sqrt(width)) + math.atan(std * math.sqrt(width / 3))) / (
         2 * math.pi
     )
@@ -49,6 +57,7 @@ def first_layer_flips(radius: float | int, width: int) -> float:
         radius: $\tau_w$.
         width: $m_1$.
     """
+    _check(radius, width)
     return (2 * BIASED_AT_ZERO) ** 0.8 * 5**0.2 * radius**0.8 * width**1.2
 
 
@@ -63,6 +72,8 @@ def second_layer_flips(radius: float | int, width: int, *, biased: bool = True) 
         width: $m_2$.
         biased: whether the neurons have random biases.
     """
+    _check(radius, width)
+    check_flag("biased", biased)
     density = BIASED_AT_ZERO if biased else NORMAL_AT_ZERO
     return (2 * density) ** (2 / 3) * 3 ** (1 / 3) * radius ** (2 / 3) * width
 
@@ -76,6 +87,8 @@ def second_layer_change(radius: float | int, width: int, *, biased: bool = True)
         width: $m_2$.
         biased: whether the neurons have random biases, which sets the density $f$ at 0.
     """
+    _check(radius, width)
+    check_flag("biased", biased)
     density = BIASED_AT_ZERO if biased else NORMAL_AT_ZERO
     return 0.75 * density ** (1 / 3) * radius ** (4 / 3) * math.sqrt(width)
 
@@ -88,6 +101,7 @@ def uniform_flip_fraction(radius: float | int, width: int) -> float:
         radius: $\tau$.
         width: $m$.
     """
+    _check(radius, width)
     return 2 * BIASED_AT_ZERO * radius * math.sqrt(width)
 
 
@@ -102,6 +116,8 @@ def uniform_coupling_error(radius: float | int, width: int, mean_output: float |
         width: $m$.
         mean_output: $\mathbb E|a|$.
     """
+    _check(radius, width)
+    check_nonnegative("mean_output", mean_output)
     return BIASED_AT_ZERO * mean_output * radius**2 * width**1.5
 
 
@@ -118,5 +134,6 @@ def greedy_flips(preactivations: ArrayLike, radius: float | int, power: float | 
         power: $p$.
     """
     check_positive("radius", radius)
-    sizes = np.sort(np.abs(np.asarray(preactivations, float)))
+    check_positive("power", power)
+    sizes = np.sort(np.abs(np.asarray(real_values("preactivations", preactivations, "(width)"))))
     return int(np.searchsorted(np.cumsum(sizes**power), radius**power, side="right"))

@@ -121,7 +121,9 @@ class BiasedThreeLayer(AbstractModel):
         return self.second.shape[1], self.second.shape[0]
 
     def embed(self, inputs):
-        return inputs
+        return real_array(
+            "inputs", inputs, f"(sample, {self.first.shape[1]})", finite=False, empty=True
+        )
 
     def preactivations(
         self, features

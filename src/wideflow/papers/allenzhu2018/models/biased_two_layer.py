@@ -104,7 +104,9 @@ class BiasedTwoLayer(AbstractModel):
         return self.hidden + self.increment
 
     def embed(self, inputs):
-        return inputs
+        return real_array(
+            "inputs", inputs, f"(sample, {self.hidden.shape[1]})", finite=False, empty=True
+        )
 
     def preactivations(self, features) -> Float[Array, "sample width"]:
         r"""$\langle w_i, x\rangle + b_i$ on a batch."""

@@ -54,7 +54,7 @@ def last_layer_features(
         model: a network of two or three layers.
         inputs: shape (sample, feature).
     """
-    x = real_array("inputs", inputs)
+    x = model.embed(real_array("inputs", inputs, "(sample, feature)"))
     if isinstance(model, BiasedTwoLayer):
         last = model.preactivations(x)
     else:

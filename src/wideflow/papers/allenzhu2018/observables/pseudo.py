@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ...._core.arrays import real_array
-from ...._core.errors import check_choice, check_kind
+from ...._core.errors import check_choice, check_kind, check_number
 from ...._core.precision import AbstractResult, double
 from ...._core.trees import with_parameters
 from ....observables.base import AbstractObservable, check_samples, probe_features
@@ -47,7 +47,7 @@ def signs(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Signs:
         (BiasedTwoLayer, BiasedThreeLayer),
         "a `BiasedTwoLayer` or `BiasedThreeLayer`",
     )
-    inputs = real_array("inputs", inputs)
+    inputs = model.embed(real_array("inputs", inputs, "(sample, feature)"))
     if isinstance(model, BiasedTwoLayer):
         return Signs(active(model.preactivations(inputs)), None)
     z, q = model.preactivations(inputs)
@@ -86,13 +86,18 @@ def pseudo_outputs(
         frozen: which neurons count as active, from `signs`.
     """
     check_choice("biases", biases, ("both", "first", "none"))
-    inputs = real_array("inputs", inputs)
+    inputs = model.embed(real_array("inputs", inputs, "(sample, feature)"))
     if isinstance(model, BiasedTwoLayer):
-        w = model.weights if first is None else jnp.asarray(first)
+        w = model.weights
+        if first is not None:
+            w = real_array("first", first, str(w.shape))
         z = inputs @ w.T + (0.0 if biases == "none" else model.bias)
         return (frozen.first * z) @ model.output.T
-    w = model.first + model.first_increment if first is None else jnp.asarray(first)
-    v = model.second + model.second_increment if second is None else jnp.asarray(second)
+    w, v = model.first + model.first_increment, model.second + model.second_increment
+    if first is not None:
+        w = real_array("first", first, str(w.shape))
+    if second is not None:
+        v = real_array("second", second, str(v.shape))
     z = inputs @ w.T + (0.0 if biases == "none" else model.first_bias)
     q = (frozen.first * z) @ v.T + (model.second_bias if biases == "both" else 0.0)
     return model.scale * ((second_signs(frozen) * q) @ model.output.T)
@@ -108,6 +113,9 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
         start: the network before.
         inputs: shape (sample, feature).
     """
+    wanted = "a `BiasedTwoLayer` or `BiasedThreeLayer`"
+    for name, network in (("model", model), ("start", start)):
+        check_kind(name, network, (BiasedTwoLayer, BiasedThreeLayer), wanted)
     now, then = signs(model, inputs), signs(start, inputs)
     fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
     if now.second is not None and then.second is not None:
@@ -125,7 +133,10 @@ def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
         start: the network that gives the signs.
         inputs: shape (sample, feature).
     """
-    inputs = real_array("inputs", inputs)
+    wanted = "a `BiasedTwoLayer` or `BiasedThreeLayer`"
+    for name, network in (("model", model), ("start", start)):
+        check_kind(name, network, (BiasedTwoLayer, BiasedThreeLayer), wanted)
+    inputs = model.embed(real_array("inputs", inputs, "(sample, feature)"))
     return model.outputs(inputs) - pseudo_outputs(model, inputs, signs(start, inputs))
 
 
@@ -145,7 +156,7 @@ def cross_coefficients(
         frozen: $D_w$ and $D_v$.
         first_move, second_move: $W''$ (m1, d) and $V''$ (m2, m1).
     """
-    inputs = real_array("inputs", inputs)
+    inputs = model.embed(real_array("inputs", inputs, "(sample, feature)"))
     w, v = model.first + model.first_increment, model.second + model.second_increment
     z = frozen.first * (inputs @ w.T + model.first_bias)
     moved = frozen.first * (inputs @ jnp.asarray(first_move).T)
@@ -185,9 +196,12 @@ def signed_move(
         diagonal: $s$, shape (m1,).
         rate: $\eta$.
     """
-    s = real_array("diagonal", diagonal)
-    w = model.first_increment + rate * s[:, None] * jnp.asarray(first_move)
-    v = model.second_increment + rate * jnp.asarray(second_move) * s
+    check_number("rate", rate)
+    s = real_array("diagonal", diagonal, f"({model.widths[0]},)")
+    first_move = real_array("first_move", first_move, str(model.first.shape))
+    second_move = real_array("second_move", second_move, str(model.second.shape))
+    w = model.first_increment + rate * s[:, None] * first_move
+    v = model.second_increment + rate * second_move * s
     return with_parameters(model, {"first_increment": w, "second_increment": v})
 
 
@@ -289,6 +303,9 @@ class CouplingError(AbstractObservable):
     name: str = eqx.field(static=True, default="coupling_error")
     label: str = eqx.field(static=True, default="rms |f - g|")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __check_init__(self):
+        check_samples(self.samples)
 
     def __call__(self, snapshot):
         error = coupling_error(

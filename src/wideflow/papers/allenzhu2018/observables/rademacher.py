@@ -15,7 +15,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
-from ...._core.errors import check_between, check_count, check_kind, check_positive
+from ...._core.errors import (
+    as_key,
+    check_between,
+    check_count,
+    check_kind,
+    check_nonnegative,
+    check_positive,
+)
 from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -37,6 +44,9 @@ def rademacher_signs(
         draws: how many rows.
     """
     check_count("samples", samples)
+    key = as_key(key)
+    if draws is not None:
+        check_count("draws", draws)
     if draws is None:
         if samples > 12:
             raise ValueError(
@@ -78,7 +88,13 @@ def bilinear_sup(
             $\lVert V'\rVert_F$.
         output: which row of the output weights is $a$.
     """
-    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
+    inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
+    if xi.shape != inputs.shape[:1]:
+        raise ValueError(
+            f"`xi` must have one entry for each of the {len(inputs)} inputs, got {xi.shape}."
+        )
     frozen = signs(model, inputs)
     rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
     gram = rows @ rows.T
@@ -114,9 +130,12 @@ def bilinear_rademacher(
         xi: $\xi$, one draw a row.
         first_radius, second_radius: $\tau_w$, $\tau_v$.
     """
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
-    sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi)]
+    draws = real_array("xi", xi, f"(draw, {len(inputs)})")
+    sups = [_compiled_sup(model, inputs, one, *radii) for one in draws]
     exact, chain = np.mean([(s.value, s.chain) for s in sups], axis=0) / inputs.shape[0]
     return float(exact), float(chain)
 
@@ -124,6 +143,7 @@ def bilinear_rademacher(
 _compiled_sup = eqx.filter_jit(bilinear_sup)
 
 
+@double
 def bilinear_bound(
     model: BiasedThreeLayer,
     samples: int,
@@ -140,6 +160,11 @@ def bilinear_bound(
         first_radius, second_radius: $\tau_w$, $\tau_v$.
         output: which row of the output weights is $a$.
     """
+    check_kind("model", model, BiasedThreeLayer, "a `BiasedThreeLayer`")
+    check_count("samples", samples)
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
+    check_count("output", output, least=0)
     a = np.atleast_2d(np.asarray(model.output))[output]
     return (
         first_radius
@@ -238,7 +263,9 @@ def network_sup(
             $\lVert V'\rVert_F$.
         iterations: of the ascent.
     """
-    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
+    inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     start = _compiled_sup(model, inputs, xi, *radii)
     both = (jnp.asarray(1.0), jnp.asarray(-1.0))
@@ -311,8 +338,8 @@ def two_layer_sup(
     a = jnp.atleast_2d(model.output)[output]
     best = _ball_ascent(
         model,
-        real_array("inputs", inputs),
-        real_array("xi", xi),
+        real_array("inputs", inputs, "(sample, feature)"),
+        real_array("xi", xi, "(sample)"),
         jnp.sign(a),
         points.at[0].set(0.0),
         jnp.asarray(radius),
@@ -344,6 +371,7 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
     return jnp.max(jax.vmap(ascend)(points), axis=0)
 
 
+@double
 def two_layer_bound(
     model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
 ) -> float:

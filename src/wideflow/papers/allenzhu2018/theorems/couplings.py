@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.arrays import real_array
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ...._core.trees import with_parameters
 from ....dynamics.bounded_losses import loss_class
@@ -72,6 +73,7 @@ class Lemma55SignChanges(AbstractTheorem):
             layer: "first" or "second".
             biased: whether the second layer has random biases.
         """
+        check_choice("layer", layer, ("first", "second"))
         rows = np.atleast_2d(np.asarray(preactivations, float))
         width = rows.shape[1]
         power = 4.0 if layer == "first" else 2.0
@@ -131,7 +133,7 @@ class Lemma55CrossTerm(AbstractTheorem):
             first_move, second_move: $W''$ and $V''$.
             rate: the size of the move.
         """
-        inputs = real_array("inputs", inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)")
         fault = inputs_fault(inputs) or signs_fault("diagonal", diagonal)
         if fault:
             return unmet(fault, {})
@@ -280,7 +282,10 @@ class LemmaG3(AbstractRunTheorem):
         """
         if model.output.ndim != 1:
             return unmet("judged for one output", {"outputs": float(model.output.shape[0])})
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         fault = self._fault(model, start, inputs, targets, loss)
         if fault:
             return unmet(fault, {})

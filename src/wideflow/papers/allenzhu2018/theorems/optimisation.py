@@ -9,11 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ...._core.trees import describe, with_parameters
 from ....data.dataset import Dataset
 from ....dynamics.losses import AbstractLoss
 from ....dynamics.sgd import SGD
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import run_fault
@@ -117,6 +119,7 @@ class Lemma53Printed(AbstractTheorem):
             rate: the step.
             scale: the network's factor before the step.
         """
+        check_choice("scaling", scaling, ("printed", "lambda"))
         w, v, ws, vs = (np.asarray(m, float) for m in (first, second, first_star, second_star))
         quartic, square = float(np.sum(np.sum(w**2, axis=1) ** 2)), float(np.sum(v**2))
         moved_quartic, moved_square = (
@@ -140,6 +143,7 @@ class Lemma53Printed(AbstractTheorem):
         )
 
 
+@checked
 def signed_quartic(first, first_star, rate: float | int) -> float:
     r"""(336): $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4$ in closed form.
 

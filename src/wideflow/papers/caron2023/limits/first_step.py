@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 
 from ...._core.activations import Activation, activation as as_activation
 from ...._core.arrays import real_array
+from ...._core.errors import check_count
 from ...._core.gaussian import expect, expect_pair, pair, pair_derivative
 from ...._core.precision import double
 from ....limits.kernels import preactivation_covariance
@@ -43,6 +44,9 @@ __all__ = [
 ]
 
 
+MOST_POINTS = 200  # an axis: their cube is held in memory
+
+
 @double
 def self_correlation(inputs, activation) -> Float[Array, " sample"]:
     r"""$g_1(x) = \mathbb E[\sigma(sz)\sigma'(sz)]$, $s = |x|/\sqrt d$, for each row (caron2023,
@@ -55,7 +59,7 @@ def self_correlation(inputs, activation) -> Float[Array, " sample"]:
         activation: $\sigma$.
     """
     act = as_activation(activation)
-    inputs = real_array("inputs", inputs).astype(float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
     stds = jnp.linalg.norm(inputs, axis=1) / math.sqrt(inputs.shape[1])
     if act.odd:
         return jnp.zeros_like(stds)
@@ -74,8 +78,8 @@ def mean_weight_velocity(inputs, activation, node_weights) -> Float[Array, "widt
         activation: $\sigma$.
         node_weights: the $\lambda_j$, (width,); `scaling.node_scales(width)**2`.
     """
-    inputs = real_array("inputs", inputs).astype(float)
-    weights = real_array("node_weights", node_weights).astype(float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
+    weights = real_array("node_weights", node_weights, "(width)").astype(float)
     pull = inputs.T @ self_correlation(inputs, activation)
     return -weights[:, None] * pull[None, :] / math.sqrt(inputs.shape[1])
 
@@ -100,10 +104,10 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     """
     act = as_activation(activation)
     inputs, targets = (
-        real_array("inputs", inputs).astype(float),
+        real_array("inputs", inputs, "(sample, feature)").astype(float),
         real_array("targets", targets).astype(float),
     )
-    weights = real_array("node_weights", node_weights).astype(float)
+    weights = real_array("node_weights", node_weights, "(width)").astype(float)
     if targets.shape != (len(inputs),):
         raise ValueError(
             f"`targets` must have one number for each of the {len(inputs)} `inputs`, got shape "
@@ -135,7 +139,13 @@ def triple_correlation(first, second, third, activation, *, order: int = 64) -> 
         activation: $\sigma$, twice differentiable.
     """
     _check_smooth(as_activation(activation))
-    points = jnp.stack([jnp.asarray(p, dtype=float) for p in (first, second, third)])
+    check_count("order", order, most=MOST_POINTS)
+    first = real_array("first", first, "(feature)").astype(float)
+    second, third = (
+        real_array(name, point, f"({len(first)},)").astype(float)
+        for name, point in (("second", second), ("third", third))
+    )
+    points = jnp.stack([first, second, third])
     covariance = points @ points.T / points.shape[1]
     return _triples(covariance[None], as_activation(activation), order)[0]
 
@@ -156,10 +166,13 @@ def mean_kernel_velocity(
     """
     act = as_activation(activation)
     _check_smooth(act)
-    inputs = real_array("inputs", inputs).astype(float)
-    points = inputs if at is None else jnp.asarray(at, dtype=float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
+    check_count("order", order, most=MOST_POINTS)
+    points = inputs
+    if at is not None:
+        points = real_array("at", at, f"(point, {inputs.shape[1]})").astype(float)
     features, count, samples = inputs.shape[1], points.shape[0], inputs.shape[0]
-    weights = real_array("node_weights", node_weights).astype(float)
+    weights = real_array("node_weights", node_weights, "(width)").astype(float)
     k, l, i = (
         index.ravel()
         for index in np.meshgrid(range(count), range(count), range(samples), indexing="ij")
@@ -183,8 +196,7 @@ def output_bound(activation, features: int) -> float:
         activation: $\sigma$.
         features: $d$.
     """
-    if not features >= 1:
-        raise ValueError(f"`features` must be a positive dimension, got {features}.")
+    check_count("features", features)
     act = as_activation(activation)
     stds = jnp.linspace(0.0, 1.0, 201)[1:] / math.sqrt(features)
     if act.degree == 1:

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from ...._core.activations import Activation, activation as as_activation
 from ...._core.arrays import real_array
-from ...._core.errors import check_count, check_positive
+from ...._core.errors import check_count, check_kind, check_positive
 from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.scalings import AbstractScaling
@@ -115,18 +115,19 @@ def node_limit(
             and test inputs.
     """
     act = as_activation(activation)
-    inputs = real_array("inputs", inputs).astype(float)
-    points = (
-        inputs
-        if other is None
-        else jnp.concatenate([inputs, real_array("other", other).astype(float)])
-    )
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
+    points = inputs
+    if other is not None:
+        other = real_array("other", other, f"(point, {inputs.shape[1]})").astype(float)
+        points = jnp.concatenate([inputs, other])
     limit = limit_nodes(scaling, nodes)
     share = limit.gamma + (1.0 - limit.gamma) * limit.tail
     weights = jnp.asarray((1.0 - limit.gamma) * limit.head)
     drift = share * mean_ntk(points, act, inputs)
     if start is not None:
-        hidden, signs, field = (jnp.asarray(part, dtype=float) for part in start)
+        if not (isinstance(start, tuple | list) and len(start) == 3):
+            raise ValueError(f"`start` must be (hidden, signs, field), got {start!r}.")
+        hidden, signs, field = (real_array("start", part).astype(float) for part in start)
         expected = ((weights.shape[0], inputs.shape[1]), weights.shape, (points.shape[0],))
         if (hidden.shape, signs.shape, field.shape) != expected:
             raise ValueError(
@@ -158,6 +159,7 @@ def train_node_limit(
         steps: how many.
         every: record each so many steps.
     """
+    check_kind("state", state, NodeLimit, "what `node_limit` returns")
     check_positive("rate", rate)
     check_count("steps", steps)
     check_count("every", every)

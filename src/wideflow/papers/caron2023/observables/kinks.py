@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ...._core.arrays import real_array
+from ...._core.errors import check_kind
 from ...._core.precision import double
 from ....data.dataset import DatasetObjective
 from ....dynamics.base import AbstractDynamics
@@ -136,9 +137,8 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
             "`model` must have a smooth activation for its kernel to have a velocity, got "
             f"{model.activation.name!r}."
         )
-    return _velocity(
-        model, model.embed(real_array("inputs", inputs)), real_array("targets", targets)
-    )
+    features = model.embed(real_array("inputs", inputs, "(sample, feature)"))
+    return _velocity(model, features, real_array("targets", targets, f"({len(features)},)"))
 
 
 def _velocity(model: Shallow, features, targets):
@@ -195,6 +195,9 @@ class MaskAveraging(AbstractDynamics):
     """
 
     dynamics: AbstractDynamics
+
+    def __check_init__(self):
+        check_kind("dynamics", self.dynamics, AbstractDynamics, "a dynamics, such as `SGD(0.1)`")
 
     def init(self, model: Shallow, objective: DatasetObjective, key):
         mask = jnp.zeros_like(objective.features @ model.weights)

@@ -110,8 +110,8 @@ class Theorem52(AbstractTheorem):
         check_count("draws", draws, least=2)
         act = as_activation(activation)
         inputs, weights = (
-            real_array("inputs", inputs).astype(float),
-            real_array("node_weights", node_weights).astype(float),
+            real_array("inputs", inputs, "(sample, feature)").astype(float),
+            real_array("node_weights", node_weights, "(width)").astype(float),
         )
         features, products = inputs.shape[1], inputs @ inputs.T
         law = np.asarray(mean_kernel_velocity(inputs, act, weights, order=order))

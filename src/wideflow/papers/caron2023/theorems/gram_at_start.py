@@ -90,7 +90,10 @@ class Proposition31(AbstractTheorem):
             inputs: shape (sample, feature).
             activation: a name, an `Activation` or a function.
         """
-        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
+        act, inputs = (
+            as_activation(activation),
+            real_array("inputs", inputs, "(sample, feature)").astype(float),
+        )
         assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
         spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
         numbers = {
@@ -147,7 +150,10 @@ class Proposition33(AbstractTheorem):
             scaling: where the node weights come from.
             activation: a name, an `Activation` or a function.
         """
-        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
+        act, inputs = (
+            as_activation(activation),
+            real_array("inputs", inputs, "(sample, feature)").astype(float),
+        )
         if not act.lipschitz <= 1.0 + 1e-12:
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"|sigma'| reaches {act.lipschitz:.4g} > 1", {}

@@ -17,7 +17,13 @@ from jaxtyping import Array, Float
 
 from ...._core import host
 from ...._core.arrays import increasing, paired, real_array
-from ...._core.errors import check_between, check_interval, check_kind
+from ...._core.errors import (
+    check_between,
+    check_flag,
+    check_interval,
+    check_kind,
+    check_nonnegative,
+)
 from ...._core.precision import double
 from ....data.dataset import Dataset
 from ....models.shallow import Shallow
@@ -65,6 +71,7 @@ class LeastActiveFraction(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, interval: Interval | None = None, middle: bool = False):
+        check_flag("middle", middle)
         self.interval = None if interval is None else check_interval(interval)
         self.middle = middle
         self.name = "eta_tilde" if middle else "eta"
@@ -118,6 +125,7 @@ class PointMovement(AbstractObservable):
     label: str = eqx.field(static=True, default="mean over neurons of |h(t) − h(0)|")
 
     def __init__(self, test: bool = False):
+        check_flag("test", test)
         self.test = test
         self.name = "test_point_movement" if test else "point_movement"
         self.axes = ("test_sample" if test else "sample",)
@@ -280,7 +288,9 @@ def kernel_chain(
         interval: $I$; the activation's own if None.
         slope_floor: $K_{\sigma'}(I)$.
     """
-    low, high = check_interval(interval or model.activation.interval)
+    low, high = check_interval(model.activation.interval if interval is None else interval)
+    if slope_floor is not None:
+        check_nonnegative("slope_floor", slope_floor)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
     features = model.embed(real_array("inputs", inputs))
     h = features @ model.weights
@@ -324,6 +334,7 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
         mean: whether the loss is a mean over samples.
     """
     check_between("fraction", fraction, 0, 2, open=True, remedy="From 2 on descent is unstable.")
+    check_flag("mean", mean)
     check_kind("model", model, Shallow, "a `Shallow` network")
     check_kind(
         "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."

@@ -197,6 +197,7 @@ def active_floor(
     )
 
 
+@checked
 def active_floor_exact(interval: Interval, diagonal) -> float:
     r"""$\frac12 \min_a \pi(I_0; G_{aa})$, $\pi(I_0; g)$ the mass of the middle third under
     $\mathcal{N}(0, g)$; never below `active_floor`.
@@ -210,6 +211,7 @@ def active_floor_exact(interval: Interval, diagonal) -> float:
     return 0.5 * float(np.min(ndtr(high / deviation) - ndtr(low / deviation)))
 
 
+@checked
 def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> np.ndarray:
     r"""Variance proxies $v_a$ of $c_i \sigma(h_i(x_a))$: $\hat c^2 L_s^2 G_{aa}$, or
     $2 \hat c^2 (\sigma(0)^2 + L_s^2 G_{aa})$ where $\sigma(0) \ne 0$.

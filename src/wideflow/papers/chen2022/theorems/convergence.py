@@ -5,8 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...._core.errors import check_choice
+from ...._core.arrays import real_values
+from ...._core.errors import check_choice, check_kind
 from ...._core.precision import double
+from ....data.dataset import Dataset
 from ....limits.deep import hidden_gram, largest_cosine
 from ....models.embeddings import DeepRandomFeatures, Identity, RandomFeatures
 from ....models.shallow import Shallow
@@ -343,7 +345,9 @@ def gram_event(start: Shallow, data, limit) -> dict[str, float]:
         data: the training set.
         limit: the Gram matrix of infinitely many features, shape (sample, sample).
     """
-    limit = np.asarray(limit, dtype=float)
+    check_kind("start", start, Shallow, "a `Shallow` network")
+    check_kind("data", data, Dataset, "a `Dataset`")
+    limit = np.asarray(real_values("limit", limit), dtype=float)
     gram = np.asarray(start.embedding.gram(data.inputs), dtype=float)
     if limit.shape != gram.shape:
         raise ValueError(

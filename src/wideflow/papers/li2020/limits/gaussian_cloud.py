@@ -47,8 +47,9 @@ def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Arra
     >>> round(30 * float(gaussian_cloud_loss(np.full(30, 1 / 30))), 5)
     0.04246
     """
-    a = real_array("coefficients", coefficients).astype(jnp.float64)
+    a = real_array("coefficients", coefficients, "(feature)").astype(jnp.float64)
     d = a.shape[0] if features is None else features
+    check_count("features", d, least=a.shape[0], remedy="Each coefficient needs a direction.")
     return target_moments(a)[1] + d * radial_mean(d) ** 2 * (1 - 2 * jnp.sum(a))
 
 
@@ -61,8 +62,9 @@ def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feat
         particles: $v$, shape (particle, feature).
         coefficients: $a_k$ of the first coordinate directions.
     """
-    v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
-    if v.ndim != 2 or a.shape[0] > v.shape[1]:
+    v = real_array("particles", particles, "(particle, feature)").astype(jnp.float64)
+    a = real_array("coefficients", coefficients, "(feature)").astype(jnp.float64)
+    if a.shape[0] > v.shape[1]:
         raise ValueError(
             f"`particles` must have at least {a.shape[0]} features, got shape {v.shape}."
         )

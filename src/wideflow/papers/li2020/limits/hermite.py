@@ -37,7 +37,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares, abs_pair, abs_pair_with_slope
-from ...._core.arrays import real_array
+from ...._core.arrays import real_array, real_values
 from ...._core.errors import check_choice, check_count
 from ...._core.memory import budget
 from ...._core.polar import polar
@@ -167,11 +167,9 @@ def _check(weights, coefficients, directions, masses):
         raise ValueError(
             "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
         )
-    q = (
-        jnp.full(w.shape[0], 1.0 / w.shape[0])
-        if masses is None
-        else jnp.asarray(masses).astype(jnp.float64)
-    )
+    q = jnp.full(w.shape[0], 1.0 / w.shape[0])
+    if masses is not None:
+        q = real_array("masses", masses).astype(jnp.float64)
     if q.shape != (w.shape[0],):
         raise ValueError(
             f"`masses` must have shape {(w.shape[0],)}, one per neuron, got {q.shape}."
@@ -341,12 +339,10 @@ def _particles(particles, w):
     return x
 
 
-def _orders(orders, variant):
+def checked_orders(orders, variant):
     """Orders as a tuple of whole numbers."""
     check_choice("variant", variant, VARIANTS)
-    ks = tuple(np.atleast_1d(np.asarray(orders)).tolist())
-    if not ks:
-        raise ValueError("`orders` must name at least one order, got none.")
+    ks = tuple(np.atleast_1d(np.asarray(real_values("orders", orders))).tolist())
     for k in ks:
         check_count("orders", k, least=0)
     return ks
@@ -384,7 +380,7 @@ def order_losses(
     >>> [round(float(x), 6) for x in order_losses(np.eye(2), [0.25, 0.25], orders=(0, 2, 4))]
     [0.25, 0.125, 0.125]
     """
-    ks = jnp.asarray(_orders(orders, variant), dtype=jnp.float64)
+    ks = jnp.asarray(checked_orders(orders, variant), dtype=jnp.float64)
     return _order_losses(
         ks, *_check(weights, coefficients, directions, masses), variant, budget(memory)
     )
@@ -447,7 +443,7 @@ def order_field(
         masses: of the neurons; $1/m$ each if None.
         memory: as in `field`.
     """
-    ks = np.asarray(_orders(orders, variant))
+    ks = np.asarray(checked_orders(orders, variant))
     c = abs_hermite_squares(int(ks.max(initial=0)))[ks]
     measure = _check(weights, coefficients, directions, masses)
     x = _particles(particles, measure[0])

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import hadamard
 
 from ...._core.arc_cosine import abs_hermite_squares
+from ...._core.arrays import index_list, real_values
 from ...._core.errors import check_count
 
 __all__ = [
@@ -59,11 +60,17 @@ def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
     >>> (2**0.5 * block_directions([[0, 2], [1, 3]])).round().astype(int).tolist()
     [[1, 0, 1, 0], [1, 0, -1, 0], [0, 1, 0, 1], [0, 1, 0, -1]]
     """
-    lists = [list(block) for block in blocks]
+    try:
+        lists = [list(block) for block in blocks]
+    except TypeError as error:
+        raise ValueError(f"`blocks` must be lists of coordinates, got {blocks!r}.") from error
     size = len(lists[0]) if lists else 0
     _check_block(size, least=1)
     flat = [i for block in lists for i in block]
     d = len(flat) if features is None else features
+    check_count("features", d)
+    for coordinate in flat:
+        check_count("blocks", coordinate, least=0)
     if any(len(block) != size for block in lists) or sorted(flat) != list(range(d)):
         raise ValueError(f"`blocks` must partition range({d}) into sets of one size, got {lists}.")
     columns = hadamard(size).T / math.sqrt(size)
@@ -123,8 +130,9 @@ def block_energy(coefficients, block: int) -> np.ndarray:
         coefficients: $a$, block after block.
         block: $r$.
     """
-    a = np.asarray(coefficients, dtype=float)
-    if a.ndim != 1 or a.size % block:
+    _check_block(block)
+    a = np.asarray(real_values("coefficients", coefficients, "(direction)"), dtype=float)
+    if a.size % block:
         raise ValueError(
             f"`coefficients` must be a vector of whole blocks of {block}, got shape {a.shape}."
         )
@@ -143,16 +151,17 @@ def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions)
         coefficients: $a$ of the target $f^*$.
         directions: its orthonormal directions, one row a coefficient.
     """
-    x = np.atleast_2d(np.asarray(inputs, dtype=float))
-    a, v = np.asarray(coefficients, dtype=float), np.asarray(directions, dtype=float)
+    x = np.atleast_2d(np.asarray(real_values("inputs", inputs), dtype=float))
     d = x.shape[1]
+    v = np.asarray(real_values("directions", directions, f"(direction, {d})"), dtype=float)
+    a = np.asarray(real_values("coefficients", coefficients, f"({len(v)},)"), dtype=float)
     if d > 16:
         raise ValueError(
             f"`inputs` must have at most 16 features, got {d}: all 2^d signs are summed."
         )
     bits = np.arange(2**d)[:, None] >> np.arange(d) & 1
     tau = 1.0 - 2.0 * bits
-    character = np.prod(tau[:, list(subset)], axis=1)
+    character = np.prod(tau[:, index_list("subset", subset, d, what="coordinates")], axis=1)
     return np.array([character @ (np.abs((tau * row) @ v.T) @ a) for row in x]) / 2**d
 
 
@@ -213,6 +222,9 @@ def hard_family(
     35
     """
     _check_split(features, block)
+    check_count("seed", seed, least=0)
+    if size is not None:
+        check_count("size", size)
     if features == 2 * block:
         halves = (
             frozenset((0, *rest)) for rest in itertools.combinations(range(1, features), block - 1)
@@ -223,7 +235,6 @@ def hard_family(
         if size is None:
             raise ValueError("`size` must be given unless the partitions have two blocks.")
         family = _random_family(features, block, size, np.random.default_rng(seed))
-    check_count("size", size)
     if len(family) < size:
         raise ValueError(
             f"`size` must be at most {len(family)} here, got {size}: at most "
@@ -260,11 +271,7 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
     0.0004602
     """
     check_count("functions", functions, least=0)
-    if block < 4:
-        raise ValueError(
-            f"`block` must be at least 4, got {block}: for 2 the blocks' energies cancel at a = "
-            "1/d."
-        )
+    check_count("block", block, least=4, remedy="For 2 the blocks' energies cancel at a = 1/d.")
     size = largest_size(features, block) if family is None else family
     check_count("family", size)
     return max(0.0, 1 - functions / size) * floor_constant(block) / features
@@ -285,7 +292,7 @@ def degree_floor(coefficients, degree: int) -> float:
     [0.0450703, 0.0185445, 0.0105868]
     """
     check_count("degree", degree, least=0)
-    a = np.asarray(coefficients, dtype=float)
+    a = np.asarray(real_values("coefficients", coefficients), dtype=float)
     return float(np.sum(a**2) * (1 - abs_hermite_squares(degree).sum()))
 
 
@@ -301,9 +308,17 @@ def feature_loss(units, coefficients, directions=None) -> float:
         coefficients: $a$, one a direction.
         directions: the rows $w^*_k$ of $W^*$; the basis if None.
     """
-    u = np.asarray(units, dtype=float)
-    a = np.asarray(coefficients, dtype=float)
-    v = np.eye(a.size, u.shape[1]) if directions is None else np.asarray(directions, dtype=float)
+    u = np.asarray(real_values("units", units, "(unit, feature)", empty=True), dtype=float)
+    a = np.asarray(real_values("coefficients", coefficients, "(direction)"), dtype=float)
+    v = np.eye(a.size, u.shape[1])
+    if directions is not None:
+        shape = f"({a.size}, {u.shape[1]})"
+        v = np.asarray(real_values("directions", directions, shape), dtype=float)
+    norms = np.linalg.norm(u, axis=1)
+    if not np.all(norms > 0):
+        raise ValueError(
+            f"`units` must be nonzero rows, got zero in row {int(np.argmin(norms))}: drop it."
+        )
     u = u / np.linalg.norm(u, axis=1, keepdims=True)
     second = (1 - 2 / math.pi) * np.sum(a**2) + 2 / math.pi * np.sum(a) ** 2
     if len(u) == 0:

@@ -24,8 +24,10 @@ from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.arrays import real_array
+from ...._core.errors import check_count
 from ...._core.polar import polar
 from ...._core.precision import double
+from .hermite import checked_orders
 
 __all__ = [
     "plateau_drift",
@@ -48,6 +50,7 @@ def sign_cumulants(count: int) -> list[int]:
     >>> sign_cumulants(6)
     [1, -2, 16, -272, 7936, -353792]
     """
+    check_count("count", count, least=0)
     kappa: list[int] = []
     for j in range(1, count + 1):
         kappa.append(1 - sum(math.comb(2 * j - 1, 2 * k - 1) * kappa[k - 1] for k in range(1, j)))
@@ -67,15 +70,15 @@ def sign_moments(left, right, order: int) -> Float[Array, "half left right"]:
     [1.0, 2.0, 8.0]
     """
     half = _half(order)
-    x, y = (jnp.asarray(v).astype(jnp.float64) for v in (left, right))
+    x = real_array("left", left, "(left, feature)").astype(jnp.float64)
+    y = real_array("right", right, f"(right, {x.shape[1]})").astype(jnp.float64)
     return _by_cumulants(x, y, half) if order <= RECURSION_LIMIT else _by_series(x, y, half)
 
 
 def _half(order: int) -> int:
-    if order < 0 or order % 2:
-        raise ValueError(
-            f"`order` must be even and not negative, got {order}: odd orders vanish by symmetry."
-        )
+    check_count("order", order, least=0)
+    if order % 2:
+        raise ValueError(f"`order` must be even, got {order}: odd orders vanish by symmetry.")
     return order // 2
 
 
@@ -125,7 +128,9 @@ def _unpack(representatives, coefficients, masses):
             "`coefficients` must have one entry per feature of `representatives` (shape "
             f"{w.shape}), got {a.shape}."
         )
-    q = jnp.full(w.shape[0], 1.0 / w.shape[0]) if masses is None else jnp.asarray(masses)
+    q = jnp.full(w.shape[0], 1.0 / w.shape[0])
+    if masses is not None:
+        q = real_array("masses", masses, f"({w.shape[0]},)")
     r, u = polar(w)
     return w, a, q * r**2, u
 
@@ -147,7 +152,7 @@ def symmetric_order_losses(
         masses: of the orbits; equal if None.
     """
     _, a, p, u = _unpack(representatives, coefficients, masses)
-    ks = [int(k) for k in np.atleast_1d(orders)]
+    ks = checked_orders(orders, "abs")
     top = max((k for k in ks if k % 2 == 0), default=0)
     moments = sign_moments(u, u, top)
 
@@ -225,8 +230,9 @@ def plateau_drift(particles, coefficients) -> Float[Array, "particle feature"]:
         particles: $v$, shape (particle, d).
         coefficients: $a$, one a coordinate.
     """
-    v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
+    v = real_array("particles", particles, "(particle, feature)").astype(jnp.float64)
     d = v.shape[1]
+    a = real_array("coefficients", coefficients, f"({d},)").astype(jnp.float64)
     squares = polar(v)[1] ** 2
     shared = 3 / (2 * d * (d + 2)) + 0.5 * jnp.sum(a * squares**2, axis=1, keepdims=True)
     return 8 * float(abs_hermite_squares(4)[4]) * v * (a * squares - shared)

@@ -16,6 +16,8 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import increasing, real_array
+from ...._core.errors import check_number, check_positive
 from ...._core.precision import double
 
 __all__ = ["B0", "B2", "C1", "C2", "potential", "stage_flow", "stage_rates"]
@@ -24,6 +26,16 @@ B0 = 8 / math.pi
 B2 = 4 / math.pi
 C1 = 2 * B2
 C2 = 8 * (1 - 3 / math.pi)
+
+
+def _masses(gamma, beta, coefficients) -> tuple[Array, Array, Array]:
+    """The three, checked: one number a direction each."""
+    a = real_array("coefficients", coefficients, "(feature)").astype(jnp.float64)
+    gamma, beta = (
+        real_array(name, value, f"({a.shape[0]},)").astype(jnp.float64)
+        for name, value in (("gamma", gamma), ("beta", beta))
+    )
+    return gamma, beta, a
 
 
 @double
@@ -40,7 +52,7 @@ def stage_rates(
     >>> round(float(grow[0]), 6)  # 0.25 (2 b0 / 2 + (C1 + C2) / 4)
     0.81831
     """
-    gamma, beta, a = (jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients))
+    gamma, beta, a = _masses(gamma, beta, coefficients)
     shared = -2 * B0 * (jnp.sum(gamma + beta) - jnp.sum(a)) + C1 * (a - beta - gamma)
     return gamma * (shared + C2 * (a - gamma)), beta * shared
 
@@ -59,13 +71,12 @@ def stage_flow(
     """
     from ...._core.solvers import diffrax
 
-    gamma, beta, a, times = (
-        jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients, times)
-    )
-    if gamma.shape != a.shape or beta.shape != a.shape:
-        raise ValueError(f"`gamma` and `beta` must have the shape {a.shape} of `coefficients`.")
-    if times.ndim != 1 or times.shape[0] < 2 or not bool(jnp.all(jnp.diff(times) > 0)):
-        raise ValueError("`times` must be at least two increasing numbers.")
+    gamma, beta, a = _masses(gamma, beta, coefficients)
+    times = jnp.asarray(increasing("times", times))
+    if times.shape[0] < 2:
+        raise ValueError(
+            f"`times` must hold a start and at least one later time, got {times.shape[0]} number."
+        )
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, args: stage_rates(y[0], y[1], args)),
         diffrax.Tsit5(),
@@ -102,7 +113,9 @@ def potential(
         slack: in place of $1/\mathrm{poly}\,\kappa$.
         constant: $C$.
     """
-    gamma, beta, a = (jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients))
+    gamma, beta, a = _masses(gamma, beta, coefficients)
+    check_number("slack", slack)
+    check_positive("constant", constant)
     total = beta + gamma
     share = jnp.where(total > 0, gamma / jnp.where(total > 0, total, 1.0), 0.0)
     inner = C1 * (a - total) + C2 * share * (a - gamma)

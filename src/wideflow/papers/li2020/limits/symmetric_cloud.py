@@ -23,7 +23,15 @@ from scipy.linalg import hadamard
 
 from ...._core.arc_cosine import abs_pair
 from ...._core.arrays import real_array
-from ...._core.errors import check_choice, check_count, check_positive
+from ...._core.errors import (
+    check_between,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_positive,
+)
 from ...._core.memory import budget
 from ...._core.polar import polar
 from ...._core.precision import AbstractResult, double
@@ -132,6 +140,7 @@ class SymmetricCloud(AbstractResult):
         """
         check_count("features", features)
         check_count("particles", particles)
+        check_flag("balanced", balanced)
         w = normal(named_key(key, "representatives"), (particles, features)) / features**0.5
         if balanced:
             w = w / jnp.sqrt(features * jnp.mean(w**2, axis=0))
@@ -223,16 +232,17 @@ def evolve(
         steps: how many.
         memory: the budget for pair matrices, such as "512M".
     """
+    check_kind("cloud", cloud, SymmetricCloud, "a `SymmetricCloud`")
     check_positive("rate", rate)
     check_count("steps", steps, least=0)
+    check_between("cap", cap, 0, math.inf, remedy="Infinity truncates nothing.")
     every = max(1, steps // 100) if every is None else every
     check_count("every", every)
-    a = real_array("coefficients", coefficients).astype(jnp.float64)
-    passive = (
-        jnp.zeros((0, cloud.signs.shape[1]))
-        if tracers is None
-        else jnp.asarray(tracers).astype(jnp.float64)
-    )
+    d = cloud.signs.shape[1]
+    a = real_array("coefficients", coefficients, f"({d},)").astype(jnp.float64)
+    passive = jnp.zeros((0, d))
+    if tracers is not None:
+        passive = real_array("tracers", tracers, f"(particle, {d})").astype(jnp.float64)
     memory = budget(memory)
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     records, done = [], 0
@@ -334,8 +344,12 @@ def coupling(
         coefficients: $a$ of the target, one a feature.
         rate, steps, every, cap: as in `evolve`.
     """
-    a = real_array("coefficients", coefficients).astype(jnp.float64)
-    w = real_array("weights", weights).astype(jnp.float64)
+    check_kind("cloud", cloud, SymmetricCloud, "a `SymmetricCloud`")
+    d = cloud.signs.shape[1]
+    a = real_array("coefficients", coefficients, f"({d},)").astype(jnp.float64)
+    w = real_array("weights", weights, f"(width, {d})").astype(jnp.float64)
+    if gradient is not None:
+        check_callable("gradient", gradient, "a function of (weights, coefficients, variant)")
     descent = _population_descent if gradient is None else gradient
     _, run = evolve(cloud, a, rate, steps, every=every, tracers=w, cap=cap)
     network, before = [], 0

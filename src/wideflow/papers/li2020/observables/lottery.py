@@ -7,7 +7,6 @@ $v_i = \langle w^*_i, v\rangle$ (`directions`, default the axes).
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.arrays import paired, real_values
-from ...._core.errors import check_between, check_positive
+from ...._core.errors import check_between, check_flag, check_kind, check_positive
 from ....models.homogeneous import Homogeneous
 from ....observables.base import AbstractObservable
 from .tensors import target
@@ -23,13 +22,21 @@ from .tensors import target
 B14 = 2 / (3 * math.pi)  # B_{1,4} = 8 c_4: the growth constant of order 4
 
 
-def _coordinates(weights, directions) -> np.ndarray:
-    w = np.asarray(
-        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
-    )
-    if w.ndim != 2:
-        raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
-    return w if directions is None else w @ np.asarray(directions, dtype=np.float64).T
+def _coordinates(weights, directions, name: str = "weights") -> np.ndarray:
+    w = _given_rows(weights, name)
+    if directions is None:
+        return w
+    rows = real_values("directions", directions, f"(direction, {w.shape[1]})")
+    return w @ np.asarray(rows, dtype=np.float64).T
+
+
+def _given_rows(weights, name: str = "weights") -> np.ndarray:
+    given = weights.weights if isinstance(weights, Homogeneous) else weights
+    return np.asarray(real_values(name, given, "(width, feature)"), dtype=np.float64)
+
+
+def _coefficients(given) -> np.ndarray:
+    return np.asarray(real_values("coefficients", given, "(direction)"), dtype=np.float64)
 
 
 def winning_threshold(coefficients, time: float | int) -> np.ndarray:
@@ -43,7 +50,7 @@ def winning_threshold(coefficients, time: float | int) -> np.ndarray:
         time: $\tau'$.
     """
     check_positive("time", time)
-    a = np.asarray(coefficients, dtype=float)
+    a = _coefficients(coefficients)
     return 1 / (2 * B14 * a**2 * a.size * time)
 
 
@@ -105,7 +112,7 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
         rho: $\rho$, likewise.
         directions: orthonormal rows; the basis if None.
     """
-    squares = _coordinates(initial, directions) ** 2
+    squares = _coordinates(initial, directions, "initial") ** 2
     gamma = np.asarray(real_values("thresholds", thresholds), np.float64)
     if gamma.shape not in ((), squares.shape[1:]):
         raise ValueError(
@@ -115,9 +122,10 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     gamma = np.broadcast_to(gamma, squares.shape[1:])
     if not np.all(gamma > 0):
         raise ValueError(f"`thresholds` must be positive, got {thresholds!r}.")
-    margin = (
-        gamma / 10 if rho is None else np.broadcast_to(np.asarray(rho, dtype=float), gamma.shape)
-    )
+    margin = gamma / 10
+    if rho is not None:
+        given = np.asarray(real_values("rho", rho, "()", f"({gamma.size},)"), np.float64)
+        margin = np.broadcast_to(given, gamma.shape)
     pot = squares >= gamma - margin
     others = pot.sum(axis=1, keepdims=True) - pot
     return NeuronSets(
@@ -142,9 +150,13 @@ def typical_neurons(
         directions: orthonormal rows; the basis if None.
         constant: $C_0$.
     """
-    w = _coordinates(initial, directions)
-    a = np.asarray(coefficients, dtype=float)
+    w = _coordinates(initial, directions, "initial")
     m, d = w.shape
+    a = _coefficients(coefficients)
+    if a.size != d:
+        raise ValueError(
+            f"`coefficients` must have one entry for each of the {d} directions, got {a.size}."
+        )
     squares = w**2
     norms = squares.sum(axis=1)
     spread = 5 * math.sqrt(2 / d)
@@ -214,15 +226,14 @@ def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int =
         directions: orthonormal rows; the basis if None.
         tolerance: as in `singletons`.
     """
+    check_kind("sets", sets, NeuronSets, "what `neuron_sets` returns")
     return sets.any_pot & ~singletons(weights, directions, tolerance).any(axis=1)
 
 
-def _shares(weights, directions) -> np.ndarray:
-    v = _coordinates(weights, directions)
-    full = np.asarray(
-        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
-    )
-    return v**2 / np.sum(full**2, axis=1, keepdims=True)
+def _shares(weights, directions, name: str = "weights") -> np.ndarray:
+    v = _coordinates(weights, directions, name)
+    squares = np.sum(_given_rows(weights, name) ** 2, axis=1, keepdims=True)
+    return v**2 / np.where(squares > 0, squares, 1.0)  # a zero row has no direction: share 0
 
 
 def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndarray:
@@ -234,9 +245,10 @@ def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndar
         directions: orthonormal rows; the basis if None.
         normalised: whether to take $\bar v = v/\|v\|$.
     """
+    check_flag("normalised", normalised)
     if normalised:
-        return _shares(initial, directions).max(axis=1)
-    return (_coordinates(initial, directions) ** 2).max(axis=1)
+        return _shares(initial, directions, "initial").max(axis=1)
+    return (_coordinates(initial, directions, "initial") ** 2).max(axis=1)
 
 
 def ranking_quality(scores, winners) -> float:
@@ -267,7 +279,7 @@ def direction_persistence(initial, final, directions=None, threshold: float | in
         threshold: as in `basis_like`.
     """
     basis, where = basis_like(final, directions, threshold)
-    first = _shares(initial, directions).argmax(axis=1)
+    first = _shares(initial, directions, "initial").argmax(axis=1)
     return float(np.mean(first[basis] == where[basis])) if basis.any() else math.nan
 
 
@@ -387,7 +399,7 @@ class FrozenNeurons(AbstractObservable):
     label: str = eqx.field(static=True, default="frozen neurons")
 
     def __init__(self, cap=None, name: str = "frozen_neurons"):
-        several = isinstance(cap, Sequence)
+        several = isinstance(cap, tuple | list) and len(cap) > 0
         for one in cap if several else () if cap is None else (cap,):
             check_positive("cap", one, "Without a number it is the dynamics' own.")
         self.cap = tuple(cap) if several else cap

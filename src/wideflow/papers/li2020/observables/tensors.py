@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares
-from ...._core.arrays import real_array
+from ...._core.arrays import real_array, real_values
 from ...._core.errors import check_choice, check_count
 from ...._core.polar import polar
 from ...._core.precision import double
@@ -65,7 +65,8 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
     $\ell_1 = \|\mathbb Erw\|^2$, other odd ones 0.
     """
     even, _, r, u, w = _neurons(model)
-    a, v = real_array("coefficients", coefficients), real_array("directions", directions)
+    v = real_array("directions", directions, f"(direction, {w.shape[1]})")
+    a = real_array("coefficients", coefficients, f"({v.shape[0]},)")
     p = even * r**2 / w.shape[0]
     powers = [k for k in orders if k > 0 and k % 2 == 0]
 
@@ -111,9 +112,7 @@ class OrderLosses(AbstractObservable):
         name: str = "order_losses",
         axis: str = "order",
     ):
-        orders = tuple(np.atleast_1d(np.asarray(orders)).tolist())
-        if not orders:
-            raise ValueError("`orders` must name at least one order, got none.")
+        orders = tuple(np.atleast_1d(np.asarray(real_values("orders", orders))).tolist())
         for k in orders:
             check_count("orders", k, least=0)
         check_choice("normalisation", normalisation, NORMALISATIONS)
@@ -193,7 +192,8 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
         directions: $w^*_k$, one a row.
     """
     even, _, _, _, w = _neurons(model)
-    a, v = real_array("coefficients", coefficients), real_array("directions", directions)
+    v = real_array("directions", directions, f"(direction, {w.shape[1]})")
+    a = real_array("coefficients", coefficients, f"({v.shape[0]},)")
     moment = even * w.T @ w / w.shape[0] - (v.T * a) @ v
     q = jnp.einsum("kd,de,ke->k", v, moment, v)
     plus, minus = jnp.maximum(q, 0.0), jnp.maximum(-q, 0.0)

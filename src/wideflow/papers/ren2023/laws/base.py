@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_count, check_positive
+from ...._core.arrays import real_array
+from ...._core.errors import as_key, check_count, check_flag, check_positive
 from ...._core.gamma_ratio import gamma_ratio
 from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
@@ -59,7 +60,7 @@ class AbstractRadialLaw(DoubleModule):
     @double
     def ppf(self, p) -> Float[Array, "..."]:
         """Quantiles, the inverse of `cdf`; outside [0, 1] nan."""
-        p = jnp.asarray(p, float)
+        p = real_array("p", p, finite=False, empty=True).astype(float)
         return jnp.where((p >= 0) & (p <= 1), self.quantile(jnp.clip(p, 0.0, 1.0)), jnp.nan)
 
     @double
@@ -70,6 +71,7 @@ class AbstractRadialLaw(DoubleModule):
         $u_b = (b + U_b)/n$, in random order: the radial noise of averages all but vanishes.
         """
         check_count("n", n)
+        check_flag("stratified", stratified)
         return _radii(self, key, n, stratified)
 
     @double
@@ -78,6 +80,8 @@ class AbstractRadialLaw(DoubleModule):
     ) -> Float[Array, "sample feature"]:
         r"""`n` inputs $x = r \bar x$; `antithetic` takes the directions in pairs $\pm \bar x$."""
         check_count("n", n)
+        check_flag("stratified", stratified)
+        check_flag("antithetic", antithetic)
         return _inputs(self, key, n, stratified, antithetic)
 
     @double
@@ -130,7 +134,10 @@ def sphere(key: Key, n: int, d: int, *, antithetic: bool = False) -> Float[Array
 
     An odd `n` drops the last partner.
     """
-    return _sphere(key, n, d, antithetic)
+    check_count("n", n)
+    check_count("d", d)
+    check_flag("antithetic", antithetic)
+    return _sphere(as_key(key), n, d, antithetic)
 
 
 @eqx.filter_jit

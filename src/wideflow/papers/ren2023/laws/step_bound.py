@@ -3,6 +3,8 @@ r"""The step-size rule of the learner: a bound on the fastest rate of the reduce
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
+from ...._core.errors import check_kind
 from ...._core.precision import double
 from .base import AbstractRadialLaw
 
@@ -21,7 +23,10 @@ def step_bound(law: AbstractRadialLaw, alpha, w, b) -> Float[Array, ""]:
         alpha: $\alpha$.
         w, b: second-layer weights and biases; only their means $\bar w$, $\bar b$ enter.
     """
-    w, b = jnp.mean(w), jnp.mean(b)
+    check_kind("law", law, AbstractRadialLaw, "a radial law such as `BesselLaw(d)`")
+    alpha = real_array("alpha", alpha, "()", finite=False)
+    w = jnp.mean(real_array("w", w, finite=False))
+    b = jnp.mean(real_array("b", b, finite=False))
     slope = -w * alpha
     rho = jnp.where(slope > 0, jnp.maximum(b, 0.0) / jnp.where(slope > 0, slope, 1.0), jnp.inf)
     m0, _, m2 = law.moments(rho)

@@ -3,6 +3,10 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
+from ...._core.arrays import real_values
+
 
 class Thresholds(NamedTuple):
     r"""$R_{v_1}, R_{v_2}, R_{r_2}$: bounds on one sample's mean-field gradient of a first-layer
@@ -33,10 +37,12 @@ class Thresholds(NamedTuple):
 
 def as_thresholds(clip) -> Thresholds:
     """Thresholds from None (no projection), a triple, or thresholds; each must be positive."""
-    bounds = Thresholds() if clip is None else Thresholds(*clip)
-    if not all(bound > 0 for bound in bounds):
+    if clip is None:
+        return Thresholds()
+    bounds = np.asarray(real_values("clip", clip, "(3,)", finite=False), float)
+    if not np.all(bounds > 0):
         raise ValueError(
-            f"`clip` must be three positive bounds, got {tuple(bounds)}. Use `inf` to switch a "
-            "projection off."
+            f"`clip` must be three positive bounds, got {tuple(bounds.tolist())}. Use `inf` to "
+            "switch a projection off."
         )
-    return Thresholds(*(float(bound) for bound in bounds))
+    return Thresholds(*bounds.tolist())

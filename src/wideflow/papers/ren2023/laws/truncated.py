@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_positive
+from ...._core.errors import check_flag, check_positive
 from ...._core.precision import double
 from .base import AbstractRadialLaw, Moments
 
@@ -32,6 +32,7 @@ class Truncated(AbstractRadialLaw):
     @double
     def __init__(self, law: AbstractRadialLaw, radius: float, *, renormalise: bool = True):
         check_positive("radius", radius)
+        check_flag("renormalise", renormalise)
         if not isinstance(law, AbstractRadialLaw):
             raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
         self.d, self.law, self.radius, self.renormalise = law.d, law, float(radius), renormalise

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
-from ...._core.errors import check_count, check_positive
+from ...._core.errors import check_count, check_kind, check_nonnegative, check_positive
 from ...._core.precision import AbstractResult, double
 from ..laws.base import AbstractRadialLaw, c_gamma
 from ..laws.thresholds import Thresholds, as_thresholds
@@ -87,13 +87,9 @@ def reduced_flow(
     """
     clip = as_thresholds(clip)
     state, scalar = start_state(law, alpha, w, b, clip)
-    times = jnp.atleast_1d(real_array("time", time).astype(float))
-    check_count("max_steps", max_steps)
-    if not (
-        bool(jnp.all(jnp.diff(times) > 0))
-        and float(times[0]) >= 0
-        and math.isfinite(float(times[-1]))
-    ):
+    times = jnp.atleast_1d(real_array("time", time, "()", "(time)").astype(float))
+    check_solver(rtol, atol, max_steps)
+    if not (bool(jnp.all(jnp.diff(times) > 0)) and float(times[0]) >= 0):
         raise ValueError(f"`time` must be a finite end or increasing times from 0 on, got {time}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
@@ -110,17 +106,10 @@ def reduced_flow(
 
 def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]:
     """Checked start as arrays, and whether the second layer was given as two numbers."""
-    alpha, w, b = (jnp.asarray(x, float) for x in (alpha, w, b))
-    if not isinstance(law, AbstractRadialLaw):
-        raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
-    if alpha.ndim or not float(alpha) > 0:
-        raise ValueError(
-            f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, "
-            "norm)`."
-        )
-    for name, value in (("alpha", alpha), ("w", w), ("b", b)):
-        if not bool(jnp.all(jnp.isfinite(value))):
-            raise ValueError(f"`{name}` must be finite, got {value}.")
+    check_kind("law", law, AbstractRadialLaw, "a radial law such as `BesselLaw(d)`")
+    check_positive("alpha", alpha, "From a norm: `alpha_of_norm(d, norm)`.")
+    alpha = jnp.asarray(alpha, float)
+    w, b = (real_array(name, value).astype(float) for name, value in (("w", w), ("b", b)))
     if w.shape != b.shape or w.ndim > 1:
         raise ValueError(
             f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} "
@@ -136,6 +125,12 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
     return ReducedState(alpha, jnp.atleast_1d(w), jnp.atleast_1d(b)), w.ndim == 0
 
 
+def check_solver(rtol, atol, max_steps) -> None:
+    check_positive("rtol", rtol)
+    check_nonnegative("atol", atol)
+    check_count("max_steps", max_steps)
+
+
 def alpha_of_norm(d: int, norm: float) -> float:
     r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius
     `norm`.
@@ -144,6 +139,7 @@ def alpha_of_norm(d: int, norm: float) -> float:
         d: the dimension of the inputs.
         norm: $\lVert v_1\rVert$.
     """
+    check_positive("norm", norm)
     return c_gamma(d) / math.sqrt(d) * norm**2
 
 

@@ -5,13 +5,13 @@ import math
 import equinox as eqx
 import jax.numpy as jnp
 
-from ...._core.errors import check_positive
+from ...._core.errors import check_flag, check_positive
 from ...._core.precision import double
 from ..laws.base import AbstractRadialLaw
 from ..laws.stage_times import StageTimes
 from ..laws.thresholds import as_thresholds
 from .field import ReducedState, reduced_loss
-from .flow import gave_up, integrate, start_state
+from .flow import check_solver, gave_up, integrate, start_state
 
 __all__ = ["reduced_stages", "time_to_loss"]
 
@@ -46,6 +46,8 @@ def reduced_stages(
     check_positive("epsilon", epsilon)
     check_positive("constant", constant)
     check_positive("horizon", horizon)
+    check_flag("stage_two", stage_two)
+    check_solver(rtol, atol, max_steps)
     clip = as_thresholds(clip)
     if math.isinf(clip.weight):
         raise ValueError(
@@ -100,6 +102,7 @@ def time_to_loss(
     """
     check_positive("epsilon", epsilon)
     check_positive("horizon", horizon)
+    check_solver(rtol, atol, max_steps)
     clip = as_thresholds(clip)
     start, _ = start_state(law, alpha, w, b, clip)
     if float(reduced_loss(law, start)) <= epsilon:

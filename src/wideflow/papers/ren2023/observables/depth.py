@@ -6,8 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...._core.arrays import real_array
-from ...._core.errors import check_choice, check_same_length
+from ...._core.arrays import increasing, paired, real_array, real_values
+from ...._core.errors import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_positive,
+)
 from ...._core.polar import polar
 from ...._core.precision import AbstractResult, double
 from ....data.objective import AbstractObjective
@@ -50,6 +55,10 @@ __all__ = [
 ]
 
 
+def _check_separator(name: str, model) -> None:
+    check_kind(name, model, DepthSeparator, "a `DepthSeparator`")
+
+
 @double
 def tangent_spread(model, start) -> Float[Array, ""]:
     r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer
@@ -59,6 +68,8 @@ def tangent_spread(model, start) -> Float[Array, ""]:
         model: a `DepthSeparator` at time $t$.
         start: the same network at time 0.
     """
+    _check_separator("model", model)
+    _check_separator("start", start)
     return jnp.max(jnp.linalg.norm(polar(model.first)[1] - polar(start.first)[1], axis=1))
 
 
@@ -69,6 +80,7 @@ def radial_spread(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator` with first-layer neurons $v_i$.
     """
+    _check_separator("model", model)
     squares = jnp.sum(model.first**2, axis=1)
     return jnp.max(jnp.abs(squares / squares.mean() - 1))
 
@@ -81,7 +93,8 @@ def second_spread(w, b) -> Float[Array, ""]:
         w: $w_j$, shape (second,).
         b: $b_j$, likewise.
     """
-    w, b = jnp.asarray(w), jnp.asarray(b)
+    w = real_array("w", w, "(second)", finite=False)
+    b = real_array("b", b, f"({w.shape[0]},)", finite=False)
     return jnp.sqrt(jnp.max((w[:, None] - w) ** 2 + (b[:, None] - b) ** 2))
 
 
@@ -94,6 +107,7 @@ def direction_l2(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator`.
     """
+    _check_separator("model", model)
     return jnp.sqrt(direction_error(model.first))
 
 
@@ -119,6 +133,8 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
         model: a `DepthSeparator`.
         directions: how many.
     """
+    check_count("directions", directions)
+    _check_separator("model", model)
     x = sphere(key, directions, model.first.shape[1]).astype(model.first.dtype)
     layer = jnp.maximum(x @ model.first.T, 0) @ polar(model.first)[0] / model.width
     return jnp.max(jnp.abs(layer / model.alpha - 1))
@@ -155,7 +171,8 @@ def loss_parts(model, inputs) -> LossParts:
         model: a `DepthSeparator`.
         inputs: shape (sample, feature).
     """
-    x = real_array("inputs", inputs).astype(model.first.dtype)
+    _check_separator("model", model)
+    x = real_array("inputs", inputs, f"(sample, {model.first.shape[1]})").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
     target, tilde = jnp.maximum(1 - r, 0), model.symmetric(r)
@@ -179,8 +196,10 @@ def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
         model: a `DepthSeparator`, the network $f$.
         inputs: shape (sample, feature).
     """
-    x = real_array("inputs", inputs).astype(model.first.dtype)
+    _check_separator("model", model)
+    x = real_array("inputs", inputs, f"(sample, {model.first.shape[1]})").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
+    check_positive("radius", radius)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
     return jnp.max(jnp.where(r <= radius, jnp.abs(f - model.symmetric(r)), 0.0))
 
@@ -197,11 +216,13 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
     Args:
         model: a `DepthSeparator` with second-layer neurons $(w_j, b_j)$.
     """
+    _check_separator("model", model)
     if directions is None:
         ends = sphere_extremes(model)
         low, high = ends.low, ends.high
     else:
-        layer = model.layer(directions)
+        d = model.first.shape[1]
+        layer = model.layer(real_array("directions", directions, f"(direction, {d})"))
         low, high = layer.min(), layer.max()
     w = model.second_weight
     ratio = jnp.where(w < 0, model.second_bias / jnp.where(w < 0, -w, 1.0), jnp.inf)
@@ -216,7 +237,8 @@ def dead_fraction(model, inputs) -> Float[Array, ""]:
         model: a `DepthSeparator`.
         inputs: shape (sample, feature).
     """
-    layer = model.layer(inputs)
+    _check_separator("model", model)
+    layer = model.layer(real_array("inputs", inputs, f"(sample, {model.first.shape[1]})"))
     highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
     return jnp.mean(highest <= 0, dtype=float)
 
@@ -229,6 +251,7 @@ def energy_balance(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator`, with first-layer neurons $w_1$ and second-layer weights $w_2$.
     """
+    _check_separator("model", model)
     return jnp.mean(jnp.sum(model.first**2, axis=1)) - 2 * jnp.mean(model.second_weight**2)
 
 
@@ -245,7 +268,7 @@ def envelope(values, kind: str = "running_max") -> np.ndarray:
         kind: which of the three.
     """
     check_choice("kind", kind, ("raw", "running_max", "positive_variation"))
-    values = np.asarray(values, float)
+    values = np.asarray(real_values("values", values, "(record)"), float)
     if kind == "raw":
         return values
     if kind == "running_max":
@@ -268,8 +291,17 @@ def stage_times(
         epsilon: the loss that ends Stage 2.
         constant: $C_1$.
     """
-    t, w, b, loss = (np.asarray(x, float) for x in (times, weights, biases, losses))
-    check_same_length(times=list(t), weights=list(w), biases=list(b), losses=list(loss))
+    check_count("d", d)
+    for name, level in {"bound": bound, "epsilon": epsilon, "constant": constant}.items():
+        check_positive(name, level)
+    t = increasing("times", times)
+    w, b = (
+        np.asarray(real_values(name, value, f"({len(t)}, second)"), float)
+        for name, value in (("weights", weights), ("biases", biases))
+    )
+    loss = paired("losses", losses, "times", len(t))
+    if w.shape != b.shape:
+        raise ValueError(f"`biases` must have the shape {w.shape} of `weights`, got {b.shape}.")
     mean = -w.mean(1)
     t11 = _crossing(t, -w.max(1), 0.0, 0.0)
     if not np.isfinite(t11):
@@ -398,6 +430,10 @@ class DirectionSup(AbstractObservable):
     label: str = "e∞"
     axes: tuple[str, ...] = ()
 
+    def __check_init__(self):
+        check_count("starts", self.starts)
+        check_count("iterations", self.iterations)
+
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return direction_sup(snapshot.model, starts=self.starts, iterations=self.iterations)
 
@@ -436,6 +472,9 @@ class LossDecomposition(AbstractObservable):
     label: str = "L₁, L₂, L₃, eq. (6)"
     axes: tuple[str, ...] = ("part",)
 
+    def __check_init__(self):
+        real_values("inputs", self.inputs, "(sample, feature)")
+
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         parts = loss_parts(snapshot.model, self.inputs)
         return jnp.stack([parts.symmetric, parts.asymmetric, parts.cross, parts.predicted])
@@ -454,6 +493,10 @@ class Profile(AbstractObservable):
     name: str = "profile"
     label: str = "f(r x̄)"
     axes: tuple[str, ...] = ("radius", "direction")
+
+    def __check_init__(self):
+        real_values("radii", self.radii, "(radius)")
+        real_values("directions", self.directions, "(direction, feature)")
 
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         inputs = self.radii[:, None, None] * self.directions

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import c_gamma
 from ..laws.thresholds import Thresholds
 from ..separator.samples import sample_field
@@ -68,9 +69,12 @@ class LemmaD3(AbstractTheorem):
 
     @double
     def __call__(
-        self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
+        self, model: DepthSeparator, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         pull, layer = _residual(model, inputs, targets)
         d = inputs.shape[1]
         formula = 4 * c_gamma(d) / math.sqrt(d) * jnp.mean(pull * layer)
@@ -88,7 +92,14 @@ class LemmaD4(AbstractTheorem):
 
     @double
     def __call__(
-        self, model, inputs, targets, points, *, step: float = 1e-6, tolerance: float = 1e-6
+        self,
+        model: DepthSeparator,
+        inputs,
+        targets,
+        points,
+        *,
+        step: float = 1e-6,
+        tolerance: float = 1e-6,
     ) -> Verdict:
         """`points` (point, feature) are where the growth of $F$ is compared.
 
@@ -131,9 +142,12 @@ class LemmaD5(AbstractTheorem):
 
     @double
     def __call__(
-        self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
+        self, model: DepthSeparator, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         field = _field(model, inputs, targets)
         squares = [
             jnp.mean(field.weight**2),

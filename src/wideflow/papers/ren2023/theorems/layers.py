@@ -10,6 +10,7 @@ from ...._core.arrays import real_array
 from ...._core.polar import polar
 from ...._core.precision import double
 from ....theorems.base import Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import AbstractRadialLaw, c_gamma, sphere
 from ..observables.depth import radial_spread, second_spread, tangent_spread
 from .judge import judge, not_applicable
@@ -116,7 +117,7 @@ class LemmaC14(AbstractSeparatorTheorem):
         return {"model": problem.end, "start": problem.start, "directions": directions}
 
     @double
-    def evaluate(self, model, start, directions) -> Verdict:
+    def evaluate(self, model: DepthSeparator, start: DepthSeparator, directions) -> Verdict:
         if float(radial_spread(start)) > 1e-6:
             return not_applicable("the first layer did not start on one sphere")
         x = real_array("directions", directions)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import c_gamma
 from ..laws.thresholds import as_thresholds
 from ..observables.depth import direction_sup
@@ -42,7 +43,7 @@ class Lemma41(AbstractSeparatorTheorem):
         return {"model": problem.end, "clip": problem.clip, "spread": spread}
 
     @double
-    def evaluate(self, model, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
+    def evaluate(self, model: DepthSeparator, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
         clip = as_thresholds(clip)
         w, b = model.second_weight, model.second_bias
         if not (bool(jnp.all(w < 0)) and bool(jnp.all((b > 0) & (b <= 1)))):
@@ -77,7 +78,7 @@ class Lemma41(AbstractSeparatorTheorem):
             )
         if inputs is None:
             return judge(margin, "no projection can act at any input", numbers)
-        x = real_array("inputs", inputs)
+        x = real_array("inputs", inputs, "(sample, feature)")
         field = sample_field(
             model.first, w, b, x, jnp.maximum(1 - jnp.linalg.norm(x, axis=1), 0), clip
         )

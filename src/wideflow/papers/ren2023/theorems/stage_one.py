@@ -168,7 +168,15 @@ class Lemma42(AbstractTheorem):
 
     @double
     def __call__(
-        self, law, alpha: float, w, b, *, clip, constant: float = 1.0, horizon: float = 1e3
+        self,
+        law: AbstractRadialLaw,
+        alpha: float,
+        w,
+        b,
+        *,
+        clip,
+        constant: float = 1.0,
+        horizon: float = 1e3,
     ) -> Verdict:
         stages = reduced_stages(
             law,

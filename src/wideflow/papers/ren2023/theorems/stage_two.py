@@ -10,7 +10,9 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
@@ -33,8 +35,8 @@ class LemmaD14(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.14")
 
     @double
-    def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
-        x = real_array("inputs", inputs)
+    def __call__(self, model: DepthSeparator, inputs, *, tolerance: float = 1e-14) -> Verdict:
+        x = real_array("inputs", inputs, "(sample, feature)")
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
@@ -65,8 +67,10 @@ class LemmaD11(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.11")
 
     @double
-    def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
-        r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
+    def __call__(
+        self, model: DepthSeparator, inputs, points, *, tolerance: float = 1e-10
+    ) -> Verdict:
+        r = jnp.linalg.norm(real_array("inputs", inputs, "(sample, feature)"), axis=1)
         points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
         loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
@@ -103,7 +107,7 @@ class LemmaD12(AbstractSeparatorTheorem):
         return {"model": problem.end}
 
     @double
-    def evaluate(self, model, *, tolerance: float = 1e-12) -> Verdict:
+    def evaluate(self, model: DepthSeparator, *, tolerance: float = 1e-12) -> Verdict:
         def term(first):
             alpha = eqx.tree_at(lambda m: m.first, model, first).alpha
             return alpha**2 * direction_error(first)
@@ -223,7 +227,8 @@ def _state(alpha, w, b) -> ReducedState:
     return ReducedState(jnp.asarray(float(alpha)), jnp.array([float(w)]), jnp.array([float(b)]))
 
 
-def fixed_point(law) -> tuple[float, float]:
+@checked
+def fixed_point(law: AbstractRadialLaw) -> tuple[float, float]:
     r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$.
 
     Args:

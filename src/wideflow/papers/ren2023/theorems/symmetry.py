@@ -12,8 +12,10 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Verdict
-from ..laws.base import c_gamma, sphere
+from ..depth_separator import DepthSeparator
+from ..laws.base import AbstractRadialLaw, c_gamma, sphere
 from ..laws.thresholds import as_thresholds
 from ..limits.field import ReducedState, reduced_field
 from ..limits.flow import alpha_of_norm
@@ -35,11 +37,13 @@ class Lemma31(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma 3.1, Lemmas B.3 and B.5, Corollary B.4")
 
     @double
-    def __call__(self, model, inputs, g: Callable, *, errors: float = 5.0) -> Verdict:
+    def __call__(
+        self, model: DepthSeparator, inputs, g: Callable, *, errors: float = 5.0
+    ) -> Verdict:
         """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the
         radius.
         """
-        x = real_array("inputs", inputs)
+        x = real_array("inputs", inputs, "(sample, feature)")
         r = jnp.linalg.norm(x, axis=1)
         value, gain = g(r), c_gamma(x.shape[1]) / math.sqrt(x.shape[1])
         v = model.first
@@ -89,7 +93,7 @@ class InfiniteWidthSymmetry(AbstractTheorem):
     @double
     def __call__(
         self,
-        law,
+        law: AbstractRadialLaw,
         norm: float,
         w,
         b,
@@ -123,7 +127,8 @@ class InfiniteWidthSymmetry(AbstractTheorem):
         )
 
 
-def sup_radius_density(law) -> float:
+@checked
+def sup_radius_density(law: AbstractRadialLaw) -> float:
     r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is
     not uniform in $d$ near the edge.
 

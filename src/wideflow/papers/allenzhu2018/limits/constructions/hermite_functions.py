@@ -31,7 +31,14 @@ import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike
 
-from ....._core.errors import check_between, check_choice, check_count, check_positive
+from ....._core.arrays import real_values
+from ....._core.errors import (
+    check_between,
+    check_choice,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
 from ...laws.power_series import PowerSeries
 
 __all__ = [
@@ -50,6 +57,7 @@ Numbers = (
 )  # run-time type checks do not count these as complex, as numpy's alias does
 Values = np.ndarray | float
 
+WINDOWS, GATES = ("wide", "paper"), ("indicator", "relu")
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
 _CLOSE = 1e-8  # |x1| closer to 1 than this: the Gaussian cdf is replaced by the indicator
 
@@ -72,14 +80,20 @@ def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
         degree: $D$.
         x: where, any shape.
     """
-    x = np.asarray(x, dtype=float)
+    check_count("degree", degree, least=0)
+    x = np.asarray(real_values("x", x), dtype=float)
     rows = [np.ones_like(x), x]
     for i in range(1, degree):
         rows.append((x * rows[i] - math.sqrt(i) * rows[i - 1]) / math.sqrt(i + 1))
     return np.stack(rows[: degree + 1])
 
 
-@functools.cache
+def _check_window(degree, window, gate, least: int) -> None:
+    check_count("degree", degree, least=least)
+    check_choice("window", window, WINDOWS)
+    check_choice("gate", gate, GATES)
+
+
 def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> float:
     r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive
     zero of the Hermite polynomial in $p'_i$.
@@ -89,6 +103,12 @@ def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> fl
         window: "wide" or "paper".
         gate: "indicator", whose polynomial is $He_{i-1}$, or "relu", with $He_{i-2}$.
     """
+    _check_window(degree, window, gate, least=1)
+    return _window_end(degree, window, gate)
+
+
+@functools.cache
+def _window_end(degree: int, window: str, gate: str) -> float:
     if window == "paper":
         return 1 / (2 * degree)
     order = degree - (1 if gate == "indicator" else 2)
@@ -136,6 +156,7 @@ def window_constant(degree: int, window: str = "wide", gate: str = "indicator") 
         window: "wide" or "paper".
         gate: "indicator", or "relu", for which $He_{i-1}(-b_0)n(b_0)$ becomes $r_i$.
     """
+    _check_window(degree, window, gate, least=0 if gate == "relu" else 1)
     order = max(degree - (1 if gate == "indicator" else 2), 0)
     return normalised_window_constant(degree, window, gate) * math.exp(0.5 * math.lgamma(order + 1))
 
@@ -147,6 +168,8 @@ def practical_clip(degree: int, margin: float | int) -> np.ndarray:
         degree: $D$.
         margin: $\kappa$.
     """
+    check_count("degree", degree, least=0)
+    check_nonnegative("margin", margin)
     return np.sqrt(2.0 * np.arange(degree + 1)) + margin
 
 
@@ -158,6 +181,8 @@ def paper_clip(degree: int, error: float | int) -> np.ndarray:
         degree: $D$.
         error: $\varepsilon$, between 0 and 1.
     """
+    check_count("degree", degree, least=0)
+    check_between("error", error, 0, 1, open=True)
     return 100 * np.sqrt(np.arange(degree + 1) * math.log(1 / error))
 
 
@@ -381,13 +406,13 @@ def hermite_function(
             "`phi` must be a function whose power series is known, such as `smooth('sin')`, got "
             f"{phi!r}."
         )
-    check_choice("window", window, ("wide", "paper"))
-    check_choice("gate", gate, ("indicator", "relu"))
     check_positive("error", error)
     if degree is None:
         degree = phi.taylor_degree(error / 4)
+    _check_window(degree, window, gate, least=0)
     if clip is None:
         levels = practical_clip(degree, margin)
     else:
-        levels = np.broadcast_to(np.asarray(clip, float), (degree + 1,))
+        given = np.asarray(real_values("clip", clip, "()", f"({degree + 1},)"), float)
+        levels = np.broadcast_to(given, (degree + 1,))
     return HermiteFunction(phi, int(degree), window, gate, levels)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special as sp
 
+from ....._core.arrays import real_values
 from ....._core.errors import check_between
 from .hermite_functions import Numbers, Values, normal_density
 
@@ -72,7 +73,7 @@ class IntervalPartition:
 
     def ends(self, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
         r"""$(l, u)$ at $|y|$: $I = [l,u] \cup [-u,-l]$; where $|y| < y_0$, $l = 0$ and $u = c$."""
-        y = np.abs(np.asarray(y, float))
+        y = np.abs(np.asarray(real_values("y", y), float))
         if np.any(y > 1):
             raise ValueError(
                 f"`y` must lie in [-1, 1], got {np.max(y)}. Divide by a bound of its size."
@@ -105,7 +106,8 @@ class IntervalPartition:
 
     def signs(self, y: Numbers, g: Numbers) -> np.ndarray:
         r"""$s(y, g)$ in $\{-1, 0, 1\}$, elementwise."""
-        y, g = np.asarray(y, float), np.asarray(g, float)  # ends are found once for each y
+        y = np.asarray(real_values("y", y), float)
+        g = np.asarray(real_values("g", g), float)  # ends are found once for each y
         g = np.where(y < 0, -g, g)
         low, up = self.ends(y)
         size = np.abs(g)

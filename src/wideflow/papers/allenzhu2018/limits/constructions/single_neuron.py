@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....._core.arrays import real_values
+from ....._core.errors import check_count, check_kind, check_positive
 from .hermite_functions import HermiteFunction, Numbers
 from .intervals import IntervalPartition
 
@@ -126,11 +128,15 @@ def split_neuron(
         second_width: $m_2$.
         tau: $\tau$, the probability that $s_i \ne 0$.
     """
-    first, bias, second, direction = (
-        np.asarray(v, float) for v in (first, bias, second, direction)
-    )
-    m1 = first.shape[0]
+    first = np.asarray(real_values("first", first, "(width, feature)"), float)
+    m1, d = first.shape
+    bias = np.asarray(real_values("bias", bias, f"({m1},)"), float)
+    second = np.asarray(real_values("second", second, f"({m1},)"), float)
+    direction = np.asarray(real_values("direction", direction, f"({d},)"), float)
+    check_kind("function", function, HermiteFunction, "what `hermite_function` returns")
+    check_count("second_width", second_width)
     bound = function.sup() if sup is None else sup
+    check_positive("sup", bound)
     partition = IntervalPartition(tau)
     atom = bias == 0
 

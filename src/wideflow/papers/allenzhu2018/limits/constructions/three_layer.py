@@ -32,6 +32,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....._core.arrays import real_values
+from ....._core.errors import check_count, check_kind, check_nonnegative, check_positive
 from ...laws.concepts import ThreeLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
@@ -43,6 +45,17 @@ __all__ = [
     "three_layer_representation",
     "three_layer_weights",
 ]
+
+
+def _check_term(concept, term) -> None:
+    check_kind("concept", concept, ThreeLayerConcept, "a `ThreeLayerConcept`")
+    check_count("term", term, least=0, most=concept.first_mix.shape[0] - 1)
+
+
+def _layer(concept, first, bias, name: str = "bias") -> tuple[np.ndarray, np.ndarray]:
+    d = concept.first_weights.shape[1]
+    first = np.asarray(real_values("first", first, f"(width, {d})"), float)
+    return first, np.asarray(real_values(name, bias, f"({len(first)},)"), float)
 
 
 def explicit_carrier(
@@ -61,9 +74,10 @@ def explicit_carrier(
         term: which term of the concept's outer sum.
         options: go to `hermite_function`.
     """
+    _check_term(concept, term)
     if concept.first_linear is not None:
         raise ValueError("`concept` must have no `first_linear`, got one. Use `ridge_carrier`.")
-    first, bias = np.asarray(first, float), np.asarray(bias, float)
+    first, bias = _layer(concept, first, bias)
     root, atom = math.sqrt(first.shape[0]), bias == 0
     mix, weights = (
         np.asarray(concept.first_mix[term], float),
@@ -98,10 +112,10 @@ def ridge_carrier(
         term: which term of its outer sum.
         ridge: added to the diagonal of $UU^\top$.
     """
-    features = np.maximum(
-        np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0
-    )
     target = first_function(concept, term, inputs)
+    first, bias = _layer(concept, first, bias)
+    check_nonnegative("ridge", ridge)
+    features = np.maximum(np.asarray(inputs, float) @ first.T + bias, 0)
     gram = features @ features.T
     return features.T @ np.linalg.solve(gram + ridge * np.eye(len(gram)), target)
 
@@ -115,7 +129,9 @@ def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np
         term: which term of its outer sum.
         inputs: $x$, shape (sample, d).
     """
-    inputs = np.asarray(inputs, float)
+    _check_term(concept, term)
+    d = concept.first_weights.shape[1]
+    inputs = np.asarray(real_values("inputs", inputs, f"(sample, {d})"), float)
     z = inputs @ np.asarray(concept.first_weights, float).T
     values = np.stack(
         [np.asarray(phi(z[:, j])) for j, phi in enumerate(concept.first_activations)], axis=-1
@@ -171,15 +187,18 @@ def three_layer_weights(
         concept: what is to be represented, of as many outputs as `output`.
         output_std: $\varepsilon_a$, the deviation of $a$.
     """
-    first, first_bias, second, second_bias = (
-        np.asarray(v, float) for v in (first, first_bias, second, second_bias)
-    )
-    output, truth = (
-        np.atleast_2d(np.asarray(output, float)),
-        np.atleast_2d(np.asarray(concept.output, float)),
-    )
-    signs = np.atleast_2d(np.asarray(signs, float))
-    terms, m1, m2 = truth.shape[1], first.shape[0], second.shape[0]
+    _check_term(concept, 0)
+    check_positive("output_std", output_std)
+    check_positive("scale", scale)
+    first, first_bias = _layer(concept, first, first_bias, "first_bias")
+    second = np.asarray(real_values("second", second, f"(width, {len(first)})"), float)
+    m1, m2 = len(first), len(second)
+    second_bias = np.asarray(real_values("second_bias", second_bias, f"({m2},)"), float)
+    shapes = f"({m2},)", f"(output, {m2})"
+    output = np.atleast_2d(np.asarray(real_values("output", output, *shapes), float))
+    truth = np.atleast_2d(np.asarray(concept.output, float))
+    signs = np.atleast_2d(np.asarray(real_values("signs", signs), float))
+    terms = truth.shape[1]
     if signs.shape != (terms, m1):
         raise ValueError(
             f"`signs` must have shape ({terms}, {m1}), one row per term, got {signs.shape}."
@@ -209,9 +228,15 @@ def three_layer_weights(
         if concept.second_linear is None
         else np.asarray(concept.second_linear, float)
     )
+    carriers = [
+        np.asarray(real_values("carriers", carrier, f"({m1},)"), float) for carrier in carriers
+    ]
+    if len(carriers) != terms:
+        raise ValueError(
+            f"`carriers` must hold one carrier for each of the {terms} terms, got {len(carriers)}."
+        )
     norms, outer, first_star, second_star = [], [], np.zeros_like(first), np.zeros_like(second)
     for i, carrier in enumerate(carriers):
-        carrier = np.asarray(carrier, float)
         norms.append(float(np.linalg.norm(carrier)))
         function = hermite_function(concept.outer[i].scaled(norms[-1]), **options)
         outer.append(function(root2 * second @ carrier / norms[-1], root2 * second_bias, atom2))
@@ -248,8 +273,22 @@ def three_layer_representation(
         weights: $W^\star$ and $V^\star$, from `three_layer_weights`.
         inputs: $x$, shape (sample, d).
     """
-    inputs = np.asarray(inputs, float)
-    z = inputs @ np.asarray(first, float).T + np.asarray(first_bias, float)
-    q = np.maximum(z, 0) @ np.asarray(second, float).T + np.asarray(second_bias, float)
+    check_kind("weights", weights, ThreeLayerWeights, "what `three_layer_weights` returns")
+    m1, d = weights.first.shape
+    m2 = weights.second.shape[0]
+    wanted = {
+        "first": (first, f"({m1}, {d})"),
+        "first_bias": (first_bias, f"({m1},)"),
+        "second": (second, f"({m2}, {m1})"),
+        "second_bias": (second_bias, f"({m2},)"),
+        "inputs": (inputs, f"(sample, {d})"),
+    }
+    first, first_bias, second, second_bias, inputs = (
+        np.asarray(real_values(name, value, shape), float)
+        for name, (value, shape) in wanted.items()
+    )
+    output = np.asarray(real_values("output", output, f"({m2},)", f"(output, {m2})"), float)
+    z = inputs @ first.T + first_bias
+    q = np.maximum(z, 0) @ second.T + second_bias
     moved = ((z >= 0) * (inputs @ weights.first.T)) @ weights.second.T
-    return ((q >= 0) * moved) @ np.asarray(output, float).T
+    return ((q >= 0) * moved) @ output.T

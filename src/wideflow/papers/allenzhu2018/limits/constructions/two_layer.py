@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+from ....._core.arrays import real_values
+from ....._core.errors import check_kind, check_positive
 from ...laws.concepts import TwoLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
@@ -35,11 +37,13 @@ def two_layer_weights(
     Args:
         concept: what is to be represented, of as many outputs as `output`.
     """
-    first, bias = np.asarray(first, float), np.asarray(bias, float)
-    output, truth = (
-        np.atleast_2d(np.asarray(output, float)),
-        np.atleast_2d(np.asarray(concept.output, float)),
-    )
+    check_kind("concept", concept, TwoLayerConcept, "a `TwoLayerConcept`")
+    check_positive("output_std", output_std)
+    first = np.asarray(real_values("first", first, f"(width, {concept.inner.shape[1]})"), float)
+    bias = np.asarray(real_values("bias", bias, f"({len(first)},)"), float)
+    shapes = f"({len(first)},)", f"(output, {len(first)})"
+    output = np.atleast_2d(np.asarray(real_values("output", output, *shapes), float))
+    truth = np.atleast_2d(np.asarray(concept.output, float))
     if output.shape[0] != truth.shape[0]:
         raise ValueError(
             f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got "
@@ -69,6 +73,11 @@ def two_layer_representation(
         weights: $\tilde W$ of `two_layer_weights`, shape (m, d).
         inputs: $x$, shape (sample, d).
     """
-    inputs = np.asarray(inputs, float)
-    active = inputs @ np.asarray(first, float).T + np.asarray(bias, float) >= 0
-    return (active * (inputs @ np.asarray(weights, float).T)) @ np.asarray(output, float).T
+    first = np.asarray(real_values("first", first, "(width, feature)"), float)
+    m, d = first.shape
+    bias = np.asarray(real_values("bias", bias, f"({m},)"), float)
+    output = np.asarray(real_values("output", output, f"({m},)", f"(output, {m})"), float)
+    weights = np.asarray(real_values("weights", weights, f"({m}, {d})"), float)
+    inputs = np.asarray(real_values("inputs", inputs, f"(sample, {d})"), float)
+    active = inputs @ first.T + bias >= 0
+    return (active * (inputs @ weights.T)) @ output.T
