@@ -304,8 +304,8 @@ def bench(context: typer.Context, debug: DebugOption = False) -> int:
 
 
 def _commands() -> list[str]:
-    functions = [(command.name, command.callback) for command in app.registered_commands]
-    return [name or function.__name__ for name, function in functions if name or function]
+    commands = [(command.name, command.callback) for command in app.registered_commands]
+    return [name or getattr(function, "__name__", "") for name, function in commands]
 
 
 def _interrupt(*_) -> None:

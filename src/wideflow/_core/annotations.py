@@ -95,7 +95,7 @@ def _refusal(name: str, value, annotation) -> ValueError | None:
         return None
     classes = tuple(kind for kind in admitted if _ours(kind))
     if len(classes) > 1:
-        wanted = " or ".join(f"a `{kind.__name__}`" for kind in classes)
+        wanted = " or ".join(f"a `{getattr(kind, '__name__', kind)}`" for kind in classes)
         return _caught(check_kind, name, value, classes, wanted)
     return refusals[0]
 

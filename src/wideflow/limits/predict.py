@@ -19,7 +19,7 @@ same formulas are worked off with products over the chunks (`stored_prediction.p
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -344,7 +344,7 @@ def output_flow(
     """
     from .._core.solvers import diffrax
 
-    ntk = _matrix("ntk", in_memory("ntk", ntk))
+    ntk = real_array("ntk", in_memory("ntk", ntk))
     targets = real_array("targets", targets)
     _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
@@ -466,7 +466,7 @@ def _targets(targets, samples: int):
     return (y, True) if y.ndim == 2 else (y[:, None], False)
 
 
-def _matrix(name: str, values):
+def _matrix(name: str, values) -> Any:
     return values if isinstance(values, StoredKernel) else real_array(name, values)
 
 

@@ -67,7 +67,8 @@ class AbstractRunTheorem(AbstractTheorem):
                 f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
             ) from error
         arguments = bound.arguments
-        check_kind("start", arguments["start"], AbstractModel, "a wideflow model")
+        if "start" in arguments:
+            check_kind("start", arguments["start"], AbstractModel, "a wideflow model")
         table = arguments.get("table")
         if table is not None:
             check_kind("table", table, xr.Dataset, "the table of a run", "Take `run.table`.")

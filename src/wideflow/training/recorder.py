@@ -73,7 +73,7 @@ def record_steps(every, steps) -> np.ndarray:
     if np.ndim(every) == 0:
         check_count("every", every)
         _check_records(steps / every)
-        return np.unique(np.append(np.arange(0, steps + 1, every), steps))
+        return np.unique(np.append(np.arange(0, steps + 1, int(every)), steps))
     grid = np.unique(_whole_steps(every))
     if grid.size == 0 or grid[0] < 0 or grid[-1] > steps:
         raise ValueError(

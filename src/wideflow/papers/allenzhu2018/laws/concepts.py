@@ -6,7 +6,7 @@ and $|a^\star| \le 1$, which is checked when a concept is built (`unit=False` sk
 frequency such as $\cos(6x_1)$ belongs inside the activation).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -46,14 +46,17 @@ def _check_outputs(output: Array) -> None:
 
 
 def _activations(name: str, activations, count: int) -> tuple[Callable, ...]:
-    one = callable(activations) and not isinstance(activations, type)
-    functions = (activations,) * count if one else activations
-    listed = isinstance(functions, Sequence) and all(map(callable, functions))
-    if not (listed and len(functions) == count):
+    if callable(activations) and not isinstance(activations, type):
+        return (activations,) * count
+    if (
+        not isinstance(activations, list | tuple)
+        or len(activations) != count
+        or not all(map(callable, activations))
+    ):
         raise ValueError(
             f"`{name}` must hold {count} functions (or be one for all), got {activations!r}."
         )
-    return tuple(functions)
+    return tuple(activations)
 
 
 def _matrix(name: str, value) -> Array:

@@ -399,10 +399,11 @@ class FrozenNeurons(AbstractObservable):
     label: str = eqx.field(static=True, default="frozen neurons")
 
     def __init__(self, cap=None, name: str = "frozen_neurons"):
-        several = isinstance(cap, tuple | list) and len(cap) > 0
-        for one in cap if several else () if cap is None else (cap,):
+        caps: tuple = tuple(cap) if isinstance(cap, tuple | list) and cap else (cap,)
+        for one in caps if cap is not None else ():
             check_positive("cap", one, "Without a number it is the dynamics' own.")
-        self.cap = tuple(cap) if several else cap
+        several = isinstance(cap, tuple | list)
+        self.cap = caps if several else caps[0]
         self.name, self.axes = name, ("cap",) if several else ()
 
     @property
