@@ -105,7 +105,7 @@ def test_taylor_degree_is_the_smallest():
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match=r"`name`.*relu"):
         smooth("relu")
-    with pytest.raises(ValueError, match="`terms`"):
+    with pytest.raises(ValueError, match="`coefficients`"):
         polynomial(())
     with pytest.raises(ValueError, match="`frequency`"):
         smooth("tanh", 2.0).taylor_degree(1e-3)
