@@ -58,7 +58,8 @@ def monte_carlo_kernel(
     check_choice("kernel", kernel, ("ntk", "nngp"))
     check_count("samples", samples, least=2)
     key = as_key(key)
-    check_callable("draw", draw, "a function of a key that gives a network")
+    if not callable(draw):  # a class whose instances are networks will do
+        raise ValueError(f"`draw` must be a function of a key that gives a network, got {draw!r}.")
     if tangent is not None:
         check_callable("tangent", tangent, "a function of (network, x, x2)")
     x = real_array("x", x)

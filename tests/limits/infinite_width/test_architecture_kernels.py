@@ -218,7 +218,10 @@ WRONG = {
         "needs inputs of 1 spatial axes",
     ),
     "weight variance": (lambda: Dense(3, weight_std=-1.0), "`weight_std` must be positive"),
-    "bias variance": (lambda: Conv(3, (3,), bias_std=-0.1), "`bias_std` must be non-negative"),
+    "bias variance": (
+        lambda: Conv(3, (3,), bias_std=-0.1),
+        "`bias_std` must be finite and not negative",
+    ),
     "complex": (
         lambda: kernels(mlp()).ntk(X + 1j),
         "`x` must be an array of numbers with one row per sample: it holds complex",

@@ -142,7 +142,7 @@ def test_errors_name_the_argument():
         )
     with pytest.raises(ValueError, match="`raw`"):
         unit_padding(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"`raw` must be finite, got .* in row 1"):
+    with pytest.raises(ValueError, match=r"`raw` must be finite, got nan at index \(1, 0\)"):
         unit_padding([[1.0, 0.0], [np.nan, 1.0]])
     on_sphere = unit_padding([[3.0, 4.0], [0.0, 5.0]])
     with pytest.raises(ValueError, match=r"`raw` must hold nonzero rows.*got zero in row 1"):

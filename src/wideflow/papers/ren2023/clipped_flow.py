@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..._core.errors import check_between, check_flag, check_positive
+from ..._core.errors import check_flag, check_positive
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ..._core.trees import zeros_of
@@ -86,10 +86,8 @@ class ClippedFlow(AbstractDynamics):
             "rate", rate, "For its limit of infinite width use `limits.radial.reduced_flow`."
         )
         for name, bound in (("first", first), ("weight", weight), ("bias", bias)):
-            if bound is not None:
-                check_between(
-                    name, bound, 0, math.inf, remedy="Infinity switches the projection off."
-                )
+            if bound is not None and not (isinstance(bound, float) and bound == math.inf):
+                check_positive(name, bound, "Infinity switches the projection off.")
         for name, flag in (("adaptive", adaptive), ("resolve", resolve), ("heun", heun)):
             check_flag(name, flag)
         self.longest = jnp.asarray(float(rate))

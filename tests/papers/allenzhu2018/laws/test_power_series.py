@@ -112,7 +112,7 @@ def test_the_tail_of_a_slow_series_is_whole(frequency):
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match=r"`name`.*relu"):
         smooth("relu")
-    with pytest.raises(ValueError, match="`terms`"):
+    with pytest.raises(ValueError, match="`coefficients`"):
         polynomial(())
     with pytest.raises(ValueError, match="`frequency`"):
         smooth("tanh", 2.0).taylor_degree(1e-3)
