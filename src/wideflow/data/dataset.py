@@ -43,7 +43,7 @@ class DatasetObjective(AbstractObjective):
         return model.respond(self.features)
 
     def value(self, model) -> Scalar:
-        return self.loss(self.outputs(model), self.targets)
+        return self.loss.value_and_gradient(self.outputs(model), self.targets)[0]
 
     def gradient(self, model) -> tuple[Scalar, Parameters]:
         outputs, pull = model.pullback(self.features)

@@ -92,3 +92,7 @@ class Session:
         of the one that flows.
         """
         return dataclasses.replace(self, flow=False)
+
+
+ALONE = Session()
+"""Of a training to which none is given: nothing is kept, shown or counted."""

@@ -31,7 +31,7 @@ from .flow_for_descent import as_flow
 from .identity import digest
 from .recorder import MOST_STEPS, Recorder, check_axis, observables, record_grid
 from .run import Run
-from .session import Session, silent
+from .session import ALONE, Session, silent
 
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
@@ -106,8 +106,10 @@ def train(
     _check_replay(dynamics, data, steps)
     mesh = None if devices is None else as_mesh(devices)
     loss = HalfSumSquares() if loss is None else loss
-    session = Session() if session is None else session
-    session.counts.trainings += 1
+    if session is None:
+        session = ALONE
+    else:
+        session.counts.trainings += 1
     precision = "float64" if precision is None else precision
     ensemble = stack(model, data, dynamics, test, key, loss, precision).placed(mesh)
     flow = isinstance(ensemble.dynamics, AbstractFlow)

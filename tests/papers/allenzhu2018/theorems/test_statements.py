@@ -203,7 +203,8 @@ def test_lemma_55_sign_changes():
     assert az.Lemma55SignChanges()(z, 0.05, **unbiased).outcome is NOT_APPLICABLE
     assert az.Lemma55SignChanges()(rng.normal(size=(20, m)) / math.sqrt(m), 0.05, **unbiased).holds
     assert az.Lemma55SignChanges()(2 * z, m**-0.75).outcome is NOT_APPLICABLE
-    assert az.Lemma55SignChanges()(np.nan * z, m**-0.75).outcome is NOT_APPLICABLE
+    with pytest.raises(ValueError, match="`preactivations` must be finite, got nan"):
+        az.Lemma55SignChanges()(np.nan * z, m**-0.75)
     assert az.Lemma55SignChanges()(z, m**-0.75, tolerance=1e-6).outcome is Outcome.VIOLATED
     few = az.Lemma55SignChanges()(z[:, :100] * math.sqrt(m / 100), 100**-0.75)
     assert few.outcome is NOT_APPLICABLE
