@@ -175,7 +175,10 @@ def test_report_writes_where_it_is_told(capsys, tmp_path):
         (["run", "small-one", "--set", "rate=-1"], "`rate` must be positive, got -1"),
         (["run", "small-one", "--set", "nothing"], "takes field=value"),
         (["run", "small-one", "--seeds", "0"], "--seeds"),
-        (["run", "small-one", "--seeds", "10000000000"], "`wideflow run --help` shows how to use it."),
+        (
+            ["run", "small-one", "--seeds", "10000000000"],
+            "`wideflow run --help` shows how to use it.",
+        ),
         (["run", "small-one", "--seed", "9" * 23], "'--seed'"),
         (["run", "small-one", "--set", "width=3", "--set", "width=4"], "names 'width' twice"),
         (["run", "small-one", "--device", ""], "`device` must be one of this machine's"),
