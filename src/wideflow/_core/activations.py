@@ -30,7 +30,7 @@ Function = Callable[[jax.Array], jax.Array]
 
 
 def _values(z) -> jax.Array:
-    """Numbers of any shape; values that are traced are inside a program, whose caller was checked."""
+    """Numbers of any shape; traced values are inside a program, whose caller was checked."""
     return z if isinstance(z, Tracer) else real_array("z", z, finite=False, empty=True)
 
 

@@ -31,11 +31,16 @@ class AbstractLoss(DoubleModule):
 
     @double
     def __call__(self, outputs, targets) -> Scalar:
-        pair = (("outputs", outputs), ("targets", targets))
-        shapes = "(sample,)", "(sample, output)"
-        return self.value_and_gradient(
-            *(real_array(name, value, *shapes, finite=False) for name, value in pair)
-        )[0]
+        return self.value_and_gradient(_numbers("outputs", outputs), _numbers("targets", targets))[
+            0
+        ]
+
+
+def _numbers(name: str, values) -> Array:
+    """What a user gave as an array; arrays of JAX, a model's own outputs among them, are one."""
+    if isinstance(values, jax.Array):
+        return values
+    return real_array(name, values, "(sample,)", "(sample, output)", finite=False)
 
 
 class HalfSumSquares(AbstractLoss):

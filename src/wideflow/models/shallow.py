@@ -209,7 +209,9 @@ class Shallow(AbstractModel):
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
-        features = inputs = real_array("inputs", inputs, finite=False)
+        if not isinstance(inputs, jax.Array):
+            inputs = real_array("inputs", inputs, finite=False)
+        features = inputs
         rows = inputs.ndim == 2 and jnp.issubdtype(inputs.dtype, jnp.floating)
         if not (rows and isinstance(self.embedding, Identity)):  # which has nothing to compute
             features = self.embedding.embed(inputs)

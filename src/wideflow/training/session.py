@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import xarray as xr
 
-from .._core.annotations import check_fields
 from .checkpoint import AbstractCheckpointer
 
 OnRecord = Callable[[Callable[[], xr.Dataset]], None]
@@ -59,9 +58,6 @@ class Session:
     progress: Progress = silent
     counts: Counts = field(default_factory=Counts)
     folder: pathlib.Path | None = None
-
-    def __post_init__(self):
-        check_fields(self)
 
     def __call__(self, done: float | int, total: float | int, what: str) -> None:
         self.progress(done, total, what)
