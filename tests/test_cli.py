@@ -191,7 +191,15 @@ def test_report_writes_where_it_is_told(capsys, tmp_path):
         ),
         (["report", "--out", "nowhere"], "the folder 'nowhere' does not exist"),
         (["reproduce", "caron2032"], "Did you mean 'caron2023'?"),
-        (["list", "--nonsense"], "No such option"),
+        (
+            ["list", "--nonsense"],
+            "No such option: --nonsense. `wideflow list --help` shows how to use it.",
+        ),
+        (
+            ["run", "small-one", "--width", "3"],
+            "No such option: --width. Settings are changed by `--set FIELD=VALUE`. "
+            "`wideflow run --help` shows how to use it.",
+        ),
     ],
 )
 def test_wrong_words_are_one_sentence_and_exit_code_2(capsys, words, sentence):

@@ -329,10 +329,13 @@ def main(words: Sequence[str] | None = None) -> int:
             raise KeyboardInterrupt from error
         except UsageError as error:
             subcommand = [words[0]] if words[0] in _commands() else []
-            message = error.format_message().replace("Value error, ", "").rstrip(".")
+            message = error.format_message().replace("Value error, ", "")
+            message += "" if message.endswith((".", "?")) else "."
+            if words[0] == "run" and hasattr(error, "option_name"):
+                message += " Settings are changed by `--set FIELD=VALUE`."
             usage = " ".join(["wideflow", *subcommand, "--help"])
             raise CommandError(
-                f"{message}. `{usage}` shows how to use it.",
+                f"{message} `{usage}` shows how to use it.",
                 USAGE,
             ) from error
 

@@ -243,6 +243,18 @@ def test_one_registration_adds_a_theorem(net, data, monkeypatch):
         Statement(Parity)
 
 
+def test_a_statement_that_needs_a_run_must_say_so():
+    class Falls(wf.theorems.AbstractRunTheorem):
+        citation = wf.theorems.Citation("mine2026", "Remark 3")
+
+        def evaluate(self, start, data, table):
+            raise NotImplementedError
+
+    with pytest.raises(ValueError, match="`run` must be 'always', as Falls asks for `table`"):
+        Statement(Falls)
+    assert Statement(Falls, run="always").about == ""
+
+
 def test_a_theorem_takes_the_parts_of_a_case_by_name(net, data, monkeypatch):
     class Parts(wf.theorems.AbstractTheorem):
         citation = wf.theorems.Citation("mine2026", "Remark 2")

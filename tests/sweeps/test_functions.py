@@ -35,3 +35,11 @@ def test_a_parameter_without_a_default_is_named(tmp_path):
 
     with pytest.raises(ValueError, match="must give its parameter `width` a default"):
         wf.sweep({"experiment": needy, "grid": {"width": [1]}}, tmp_path)
+
+
+def test_a_seed_of_its_own_is_refused_since_no_seed_of_the_sweep_would_change_it(tmp_path):
+    def seeded(seed=0, width=4):
+        return {"value": float(np.random.default_rng(seed).normal())}
+
+    with pytest.raises(ValueError, match=r"`seed`.* the JAX key `key`"):
+        wf.sweep({"experiment": seeded, "grid": {"width": [1]}, "seeds": 3}, tmp_path)

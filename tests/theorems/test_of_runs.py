@@ -121,3 +121,11 @@ def test_a_member_knows_its_own_network_rate_and_status():
 def test_a_run_in_single_precision_is_its_own():
     short = run(wf.GradientDescent(0.5), precision="float32")
     assert D1(short).outcome is wf.Outcome.HOLDS
+
+
+def test_a_statement_on_another_learner_is_refused_in_one_line():
+    verdicts = wf.judge(run(wf.SGD(0.1, batch=2)))
+    assert verdicts["allenzhu2018 Lemma G.4"].message == (
+        "`start` must be a `BiasedTwoLayer`, got Shallow"
+    )
+    assert all("\n" not in verdict.message for _, verdict in verdicts)

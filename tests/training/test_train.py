@@ -401,3 +401,12 @@ def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
     monkeypatch.setattr("wideflow.training.ensemble.CACHE", 3 * 6 * 8 * 8)
     wf.train(nets, datas, rates, steps=5)
     assert "_many_steps" in called
+
+
+def test_an_observable_that_cannot_be_read_is_named():
+    teacher = wf.populations.GaussianAbsTeacher(np.full(4, 0.25))
+    net = wf.Homogeneous.init(0, features=4, width=6)
+    record = [wf.observables.KernelMinEigenvalue()]
+    with pytest.raises(ValueError, match="needs training points") as caught:
+        wf.train(net, teacher, wf.GradientDescent(0.1), steps=1, record=record)
+    assert "It is 'kernel_gap' in `record`." in caught.value.__notes__

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -221,7 +222,11 @@ def _number(value) -> float | None:
 
 
 def _shown(value) -> str:
-    """The value in a sentence: numbers as they print, all else by `repr`, long ones cut."""
+    """The value in a sentence: numbers as they print, modules by their class, all else by `repr`,
+    long ones cut.
+    """
+    if isinstance(value, eqx.Module):
+        return type(value).__name__
     plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     text = str(value) if plain else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -59,8 +59,8 @@ def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
             `interval`, `mean` and `embedded_mean`.
         options: what else it takes, the same on every case.
     """
-    method = getattr(theorem, "evaluate", theorem.__call__)
-    parameters = dict(list(inspect.signature(method).parameters.items())[1:])  # without `self`
+    named = list(inspect.signature(_method(theorem)).parameters.items())
+    parameters = dict(named[1:])  # without `self`
     known = {"start", *(field.name for field in fields(Case))} - {"trained"}
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in known | set(options):
@@ -78,6 +78,16 @@ def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
         return theorem()(**taken, **options)
 
     return judge
+
+
+def _required(theorem: type[AbstractTheorem]) -> set[str]:
+    """The parameters without a default."""
+    parameters = inspect.signature(_method(theorem)).parameters.values()
+    return {p.name for p in parameters if p.default is p.empty} - {"self"}
+
+
+def _method(theorem: type[AbstractTheorem]) -> Callable:
+    return getattr(theorem, "evaluate", theorem.__call__)
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,12 @@ class Statement:
 
     def __post_init__(self):
         if self.judge is None:
+            wanted = _required(self.theorem) & {"table", "model"}
+            if self.run == NEVER and wanted:
+                raise ValueError(
+                    f"`run` must be 'always', as {self.theorem.__name__} asks for "
+                    f"`{min(wanted)}`, which a certificate without training does not have."
+                )
             object.__setattr__(self, "judge", on_case(self.theorem))
 
     def verdict(self, case: Case) -> Verdict:

@@ -55,6 +55,11 @@ def _settings(function: Callable) -> type:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in GIVEN:
             continue
+        if parameter.name == "seed":
+            raise ValueError(
+                f"`experiment` {function.__name__!r} has a parameter `seed`, which would be a "
+                "setting and the same in all runs: a sweep's seeds come as the JAX key `key`."
+            )
         if parameter.default is parameter.empty:
             raise ValueError(
                 f"`experiment` {function.__name__!r} must give its parameter `{parameter.name}` "

@@ -59,7 +59,9 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="FIELD=VALUE", help="Change one setting; may be given more than once."
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Change one setting; may be given more than once. An unknown FIELD lists them all.",
     ),
 ]
 # of the processes that share a sweep's runs

@@ -57,7 +57,8 @@ def judge(run: Run) -> Judgement:
     """Every statement of the papers that speaks of a training, judged on `run`.
 
     Train with `record=wf.theorems.records()` so that the run has what they need; a statement whose
-    records are missing says which. For a run of several networks judge `run.member(i)`.
+    records are missing says which. For a run of several networks judge `run.member(i)`. A run on
+    an exact population takes no such records, as they read training points.
 
     Args:
         run: what `train` returned, of one network.

@@ -360,11 +360,15 @@ def _observe(record, model, start, state, objective, test, step, time):
 
 def _recorded(observable: Callable, snapshot):
     """What an observable says, as an array; text, tables and None are refused by name."""
-    value = observable(snapshot)
+    name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
+    try:
+        value = observable(snapshot)
+    except ValueError as error:
+        error.add_note(f"It is {name!r} in `record`.")
+        raise
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as error:
-        name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
         raise ValueError(
             f"`record` must hold functions that return numbers or arrays, but {name!r} returned "
             f"{value!r}."
