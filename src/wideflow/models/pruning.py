@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .._core.arrays import real_array
+from .._core.arrays import real_array, real_values
 from .._core.errors import check_between, check_choice, check_count, check_flag
 from .._core.memory import tile_rows
 from .._core.precision import double
@@ -189,7 +189,7 @@ def pruning_curve(
     if levels is None:
         levels = np.arange(model.width + 1)
     else:
-        given = np.asarray(real_array("levels", levels))
+        given = np.asarray(real_values("levels", levels))
         levels = given.astype(int)
         if not np.array_equal(levels, given):
             raise ValueError(f"`levels` must hold whole numbers of removed nodes, got {given}.")

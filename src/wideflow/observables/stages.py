@@ -50,8 +50,10 @@ def first_time(times, condition) -> float:
     >>> first_time([0.0, 1.0, 2.0], [False, True, True])
     1.0
     """
-    times = np.asarray(real_values("times", times, "(time,)"))
-    hits = np.flatnonzero(np.asarray(real_values("condition", condition, f"({len(times)},)")))
+    # a run that has only begun has no records yet
+    times = np.asarray(real_values("times", times, "(time,)", empty=True))
+    met = real_values("condition", condition, f"({len(times)},)", empty=True)
+    hits = np.flatnonzero(np.asarray(met))
     return float(times[hits[0]]) if hits.size else math.nan
 
 
