@@ -171,7 +171,7 @@ def test_one_class_of_several_is_told_from_the_rest(tmp_path):
     with pytest.raises(ValueError, match=r"`classes` 'oat' is no name in column 'y'.*'oak'"):
         wf.data.read_csv(path, classes="oat")
     with pytest.raises(
-        ValueError, match=r"3 classes in column 'y': 'ash', 'elm', 'oak'\. Name the one"
+        ValueError, match=r"3 classes in column 'y': 'ash', 'elm', 'oak'\. Name the class"
     ):
         wf.data.read_csv(path, classes=True)
     path.write_text("x,y\n1,2\n2,3\n")

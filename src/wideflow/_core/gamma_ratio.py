@@ -11,7 +11,7 @@ def gamma_ratio(x: float) -> float:
     For large $x$, with $z = x - \frac14$, it is $z^{-1/2}\big(1 - \frac1{64z^2} +
     \frac{21}{8192z^4} - \dots\big)$: the next term is below $10^{-19}$ there.
 
-    >>> gamma_ratio(0.5) ** 2 / math.pi  # Gamma(1/2) = sqrt(pi), Gamma(1) = 1
+    >>> round(gamma_ratio(0.5) ** 2 / math.pi, 14)  # Gamma(1/2) = sqrt(pi), Gamma(1) = 1
     1.0
     """
     if x <= SERIES_FROM:
