@@ -3,7 +3,7 @@ and with nested selection.
 
 Run:  WIDEFLOW_DATA=FOLDER python benchmarks/estimators.py --out estimators.jsonl
           [--sets concrete] [--folds 0 1] [--rows 2500]
-          [--show]   only the table of docs/estimators.md, from what is there
+          [--show [--methods "WideRegressor, default" ...]]   only the table, from what is there
 
 All methods see the same five outer folds, shuffled by a seed that was used for nothing else (the
 defaults of `WideRegressor` were chosen on folds of `CHOSEN_ON`). "As it comes" is a method at its
@@ -173,7 +173,11 @@ def main() -> None:
     lines = options.out.read_text().splitlines() if options.out.exists() else []
     stored = [json.loads(line) for line in lines]
     earlier = [
-        f for f in stored if f["seed"] == SEED and f["rows"] == min(options.rows, f["rows_in_all"])
+        f
+        for f in stored
+        if f["seed"] == SEED
+        and f["rows"] == min(options.rows, f["rows_in_all"])
+        and f["method"] in options.methods
     ]
     if options.show:
         print(show(earlier))
