@@ -133,11 +133,12 @@ def browser():
     """Chromium, driven by Playwright, one for all tests of a process: its event loop runs in this
     thread until the end.
     """
+    from playwright.sync_api import sync_playwright
+
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("chromium is not installed (tools/install-browser does it)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
+        pytest.fail("chromium is not installed. Install it with: apt-get install chromium")
+    with sync_playwright() as play:
         opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
         yield opened
         opened.close()
