@@ -127,7 +127,7 @@ def verdict_line(record: Record) -> str:
         "holds": "hold",
     }
     parts = [f"[{COLOURS[kind]}]{counts[kind]} {words[kind]}[/]" for kind in counts if counts[kind]]
-    return ", ".join(parts) or "[dim]no claims at this size[/dim]"
+    return ", ".join(parts) or "[dim]makes no claims[/dim]"
 
 
 def print_experiments(
