@@ -9,7 +9,7 @@ import pytest
 from bokeh.models import LinearColorMapper
 from small_experiment import EXPERIMENT, draw
 
-from wideflow.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
+from wideflow.figures import Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 from wideflow.report.interactive import plots
 from wideflow.report.static import build, render, save_figure
 from wideflow.report.style import PALETTE, edges, look
@@ -41,6 +41,25 @@ def test_no_legend_lies_on_axes(spec):
         box = legend.get_window_extent()
         assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
         assert figure.bbox.padded(1).count_contains(box.corners()) == 4
+
+
+@pytest.mark.parametrize("captions", ["", "A caption of several lines. " * 20])
+def test_no_legend_lies_on_names_or_labels_however_low_the_axes_are(captions):
+    # long names of bars are turned, and a long caption leaves the axes little height
+    names = tuple(f"N={100 * k}, m={50 * k}, no noise" for k in range(1, 5))
+    x = [1.0, 2.0]
+    panels = [
+        Panel("bars", "case", "loss", [Bars(names, np.ones(4), key) for key in ("one", "two")]),
+        Panel("lines", "samples n", "loss", [Line(x, x, f"kernel number {k}") for k in range(6)]),
+    ]
+    figure = build(FigureSpec("low axes", panels, columns=2, caption=captions))
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    for axes in figure.axes:
+        box = axes.get_legend().get_window_extent()
+        below = [axes.xaxis.label, *axes.get_xticklabels()]
+        assert not any(box.overlaps(text.get_window_extent(renderer)) for text in below)
+        assert axes.get_window_extent().height > 1.5 * figure.dpi  # inches: it can still be read
 
 
 def test_one_key_has_one_colour_throughout():

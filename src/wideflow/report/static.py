@@ -61,6 +61,9 @@ _STYLE: "dict[RcKeyType, Any]" = {
     "savefig.dpi": 200,
 }
 
+# inches: a row of panels, the title above them, a line of a legend or of the caption
+_PANEL, _TITLE, _LINE = 2.95, 0.55, 0.18
+
 
 def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     """Writes `stem`.png and `stem`.pdf; the same figure gives the same bytes.
@@ -112,7 +115,7 @@ def build(spec: FigureSpec):
         rows = -(-len(spec.panels) // columns)
         width = {1: 5.6, 2: 8.4}.get(columns, 3.6 * columns)
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.05)
-        figure = Figure(figsize=(width, 2.95 * rows + 0.9), layout=layout)
+        figure = Figure(figsize=(width, _PANEL * rows), layout=layout)
         FigureCanvasAgg(figure)
         seen: dict = {}
         style = look(spec)
@@ -120,6 +123,10 @@ def build(spec: FigureSpec):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw_panel(figure, axes, panel, style, seen)
         caption = textwrap.fill(spec.caption, int(17 * width)) if spec.caption else ""
+        own = _legends_below(figure, columns)
+        entries = -(-len(seen) // _columns(list(seen), width)) if seen else 0
+        lines = own + entries + (caption.count("\n") + 1 if caption else 0)
+        figure.set_figheight(_PANEL * rows + _TITLE + _LINE * lines)
         if seen:  # the caption as the legend's title: the layout makes room for the two together
             figure.legend(
                 list(seen.values()),
@@ -133,6 +140,27 @@ def build(spec: FigureSpec):
             figure.supxlabel(caption, fontsize=7.5)
         figure.suptitle(spec.title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     return figure
+
+
+def _legends_below(figure, columns: int) -> int:
+    """Puts each panel's legend below its axis, names and label included, however high the layout
+    makes the axes; gives the lines that these legends take in all rows of panels.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    lines: dict[int, int] = {}
+    for number, axes in enumerate(figure.axes):
+        legend = axes.get_legend()
+        if legend is None:
+            continue
+        # what stands below the axes has the same height in inches whatever the axes' own
+        below = axes.bbox.y0 - axes.xaxis.get_tightbbox(figure.canvas.get_renderer()).y0
+        drop = ScaledTranslation(0, -below / figure.dpi - 0.05, figure.dpi_scale_trans)
+        legend.set_bbox_to_anchor((0.5, 0), axes.transAxes + drop)
+        entries = -(-len(legend.get_texts()) // legend._ncols)
+        row = number // columns
+        lines[row] = max(entries, lines.get(row, 0))
+    return sum(lines.values())
 
 
 def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
@@ -156,7 +184,6 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
             list(own.values()),
             list(own),
             loc="upper center",
-            bbox_to_anchor=(0.5, -0.2),
             ncols=_columns(list(own), size),
             fontsize=8,
             borderaxespad=0,
@@ -188,14 +215,15 @@ def _scales(axes, panel: Panel) -> None:
 
 
 def _short_logarithms(axes) -> None:
-    """Over less than two decades a log axis is labelled 1, 2, 5 in plain numbers: powers of ten
-    alone are too few, all minor ticks overlap.
+    """Over less than two decades a log axis is labelled 1, 2, 5 in plain numbers (over less than
+    one 1, 2, 3, 5): powers of ten alone are too few, all minor ticks overlap.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "log" and 0 < low < high < 100 * low:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            subs = (1.0, 2.0, 3.0, 5.0) if high < 10 * low else (1.0, 2.0, 5.0)
+            axis.set_major_locator(LogLocator(subs=subs))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
 
@@ -292,4 +320,4 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
 def _columns(names: list[str], width: float) -> int:
     """How many entries stand beside each other in `width` inches."""
     longest = max(len(re.sub(r"[\\${}]", "", name)) for name in names)
-    return max(1, min(len(names), int((width - 0.3) / (0.55 + 0.075 * longest))))
+    return max(1, min(len(names), int((width - 0.3) / (0.55 + 0.066 * longest))))
