@@ -65,6 +65,8 @@ def test_every_statement_is_judged_at_once_and_violations_come_first(flow):
     assert judgement["caron2023 Lemma D.1"] == D1(flow)
     assert len(judgement) >= 12
     assert "caron2023 Lemma D.1" in str(judgement)
+    with pytest.raises(KeyError, match=r"write 'caron2023 Lemma D\.1'"):
+        judgement["Lemma D.1"]
     chen = judgement["chen2022 Lemma 1"]
     assert chen.outcome is wf.Outcome.NOT_APPLICABLE
     order = ["violated", "holds", "vacuous", "not applicable"]

@@ -221,6 +221,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
                 "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with "
                 "`wideflow.wrap`."
             )
+        _check_trained(one)
     count = len(models)
     if precision is not None:
         models = [cast(one, precision) for one in models]
@@ -279,6 +280,30 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         statics,
         code_of((models, objectives, test_objectives, all_dynamics)),
     )
+
+
+def _check_trained(model: AbstractModel) -> None:
+    """Refuses a model of the user's own whose `trained` and `rate_factors()` do not fit its
+    fields.
+    """
+    kind = type(model).__name__
+    if not getattr(model, "trained", ()):
+        raise ValueError(
+            f"`model` {kind} must name the fields that are trained: write "
+            '`trained = ("weights",)` in the class.'
+        )
+    for name in model.trained:
+        if not eqx.is_inexact_array_like(getattr(model, name, None)):
+            raise ValueError(
+                f"`model` {kind} names {name!r} in `trained`, which must be a field with an array "
+                "of real numbers."
+            )
+    missing = [name for name in model.trained if name not in model.rate_factors()]
+    if missing:
+        raise ValueError(
+            f"`model` {kind} must give a number for {', '.join(missing)} in `rate_factors()`: 1.0 "
+            "for plain gradients."
+        )
 
 
 def _each(name: str, value, count: int, several: bool):

@@ -19,6 +19,8 @@ from .ensemble import Ensemble, code_of
 MOST_STEPS = 2**62  # what a 64-bit counter holds, with room for one more chunk
 MOST_RECORDS = 10**8  # 800 MB for each recorded number
 RESERVED_AXES = ("step", "time", "solver_steps")
+# what NumPy, `float` and `if` raise on a value that is not known before the program runs
+TRACED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
 OBSERVE_ROLES = (
     "plain",
     "plain",
@@ -219,7 +221,10 @@ class Recorder:
         self.ensemble, self.axis, self.engine = ensemble, axis, engine
         self.names = [name_of(observable) for observable in record]
         if len(set(self.names)) < len(self.names):
-            raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
+            raise ValueError(
+                f"`record` has two observables of one name: {sorted(self.names)}. Functions are "
+                "named by their `def`; others take another `name=`."
+            )
         self.record, self.grid = record, grid
         self.called, self.code = tuple(map(_compilable, record)), code_of(record)
         self.marks: np.ndarray | None = None
@@ -397,6 +402,12 @@ def _recorded(observable: Callable, snapshot):
     except ValueError as error:
         error.add_note(f"It is {name!r} in `record`.")
         raise
+    except TRACED as error:
+        raise ValueError(
+            f"`record` must hold functions written with `jax.numpy`, as they are compiled together "
+            f"with the run, but {name!r} takes a value out of it: by NumPy, `float(...)` or an "
+            "`if`. Use `jnp` throughout, and `jnp.where` for a choice."
+        ) from error
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as error:
