@@ -77,19 +77,19 @@ def classes_read(function: types.FunctionType, followed: set | None = None) -> I
 
 def _names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The globals and the attributes that are named in `code` and in what it defines."""
-    found: dict[str, None] = {}
-    others: dict[str, None] = {}
+    outside: dict[str, None] = {}
+    attributes: dict[str, None] = {}
     for instruction in dis.get_instructions(code):
         if instruction.opname in GLOBAL:
-            found[instruction.argval] = None
+            outside[instruction.argval] = None
         elif instruction.opname.startswith(("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")):
-            others[instruction.argval] = None
+            attributes[instruction.argval] = None
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             inner = _names(constant)
-            found |= dict.fromkeys(inner[0])
-            others |= dict.fromkeys(inner[1])
-    return tuple(found), tuple(others)
+            outside |= dict.fromkeys(inner[0])
+            attributes |= dict.fromkeys(inner[1])
+    return tuple(outside), tuple(attributes)
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
