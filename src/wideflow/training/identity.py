@@ -21,7 +21,7 @@ from .._core.activations import Activation
 from .own_code import globals_read, is_own, members
 
 Update = Callable[[bytes], None]
-COMPILED = type(eqx.filter_jit(len))  # its fields hold its cache
+COMPILED: type = type(eqx.filter_jit(len))  # its fields hold its cache
 # whose code changes with their versions alone, as far as it is met in every training
 PACKAGES = ("builtins", "wideflow", "jax", "jaxlib", "numpy", "equinox", "optax", "diffrax")
 TYPE_CHECKERS = ("jaxtyping", "beartype")
