@@ -30,6 +30,7 @@ from ._core.architecture import mlp
 from ._core.status import Status
 from .coordinates import coordinate_check
 from .data.dataset import Dataset
+from .data.objective import AbstractObjective
 from .dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from .dynamics.descent import GradientDescent
 from .dynamics.flow import GradientFlow
@@ -96,6 +97,7 @@ __all__ = [
     "AbstractDynamics",
     "AbstractFlow",
     "AbstractModel",
+    "AbstractObjective",
     "AbstractObservable",
     "AbstractTheorem",
     "BestIterate",

@@ -1,6 +1,6 @@
 r"""The coordinate check: how the size of activations and of their updates depends on the width.
 
-After a few steps of training at one rate, a parameterisation in which features are learnt at every
+After a few steps of training at one rate, a parameterisation in which features are learned at every
 width has updates of size $m^0$; under the NTK scaling those of the hidden layer go like $m^{-1/2}$;
 one that blows up has a positive exponent. The slopes tell. For `Deep` networks they stand beside
 the exponents that `scalings.classify` predicts, which they confirm or refute.

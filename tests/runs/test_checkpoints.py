@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wideflow.runs import FileCheckpointer
+from wideflow.runs import FileCheckpointer, checkpoints
 
 ARRAYS = {
     "leaf/0": np.arange(6.0).reshape(2, 3),
@@ -35,13 +35,22 @@ def test_a_recent_checkpoint_is_enough_unless_forced(tmp_path):
 def test_a_damaged_checkpoint_is_as_none(tmp_path, size):
     checkpointer = FileCheckpointer(tmp_path, every=0.0)
     checkpointer.save("abc", ARRAYS)
-    path = tmp_path / "abc.npz"
+    (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:size])
     assert checkpointer.load("abc") is None
 
 
+def test_a_checkpoint_of_other_sources_is_as_none(tmp_path, monkeypatch):
+    checkpointer = FileCheckpointer(tmp_path, every=0.0)
+    checkpointer.save("abc", ARRAYS)
+    monkeypatch.setattr(checkpoints, "_code", lambda: "of another version")
+    assert checkpointer.load("abc") is None
+
+
 def test_nothing_is_unpickled(tmp_path):
-    np.savez(tmp_path / "abc.npz", evil=np.array([{"a": 1}], dtype=object))
+    FileCheckpointer(tmp_path, every=0.0).save("abc", ARRAYS)
+    (path,) = tmp_path.glob("*.npz")
+    np.savez(path, evil=np.array([{"a": 1}], dtype=object))
     assert FileCheckpointer(tmp_path).load("abc") is None
     with pytest.raises(ValueError, match="pickle"):
         FileCheckpointer(tmp_path, every=0.0).save("abc", {"evil": np.array([{}], dtype=object)})

@@ -2,6 +2,9 @@
 trust.
 """
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -62,6 +65,8 @@ def test_every_statement_is_judged_at_once_and_violations_come_first(flow):
     assert judgement["caron2023 Lemma D.1"] == D1(flow)
     assert len(judgement) >= 12
     assert "caron2023 Lemma D.1" in str(judgement)
+    with pytest.raises(KeyError, match=r"write 'caron2023 Lemma D\.1'"):
+        judgement["Lemma D.1"]
     chen = judgement["chen2022 Lemma 1"]
     assert chen.outcome is wf.Outcome.NOT_APPLICABLE
     order = ["violated", "holds", "vacuous", "not applicable"]
@@ -129,3 +134,20 @@ def test_a_statement_on_another_learner_is_refused_in_one_line():
         "`start` must be a `BiasedTwoLayer`, got Shallow"
     )
     assert all("\n" not in verdict.message for _, verdict in verdicts)
+
+
+def test_a_run_whose_parts_were_replaced_is_not_judged(flow):
+    heavier = eqx.tree_at(lambda net: net.weights, NET, 2 * NET.weights)
+    for part, other in {"data": OTHER, "start": heavier, "dynamics": wf.SGD(0.5, batch=2)}.items():
+        replaced = dataclasses.replace(flow, **{part: other})
+        judged = [verdict for _, verdict in wf.judge(replaced)]
+        assert {verdict.outcome for verdict in judged} == {wf.Outcome.NOT_APPLICABLE}
+        assert f"`run.{part}` is not that of its table" in D1(replaced).message
+    copy = eqx.tree_at(lambda net: net.weights, NET, NET.weights + 0)
+    assert D1(dataclasses.replace(flow, start=copy)) == D1(flow)
+
+
+def test_a_network_given_in_single_precision_and_trained_in_double_is_its_own():
+    single = wf.Shallow(*(np.float32(part) for part in (NET.hidden, NET.output)), activation="tanh")
+    assert single.weights.dtype == "float32"
+    assert D1(run(wf.GradientFlow(1e-6), net=single)).outcome is wf.Outcome.HOLDS

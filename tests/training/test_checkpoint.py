@@ -1,8 +1,10 @@
 """A checkpoint must never be handed to another training, however much the two share."""
 
+import dataclasses
 import functools
 import types
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -47,6 +49,13 @@ def train(memory, act="tanh", scaling=None, record=(), **settings):
     return wf.train(net, wf.Dataset(X, Y), dynamics, record=record, session=session, **settings)
 
 
+DESCENT = wf.GradientDescent(0.01)
+
+
+def scaled(params, inputs):
+    return FACTOR * inputs @ params["w"]
+
+
 def at(snapshot, *, index):
     """One output."""
     return snapshot.objective.targets[index] * snapshot.model.weights[0, 0]
@@ -60,12 +69,68 @@ def closure(index):
     return one
 
 
+FACTOR = 1.0
+
+
+def helper(snapshot):
+    return snapshot.model.weights[0, 0]
+
+
+def reads(snapshot):
+    """A weight, by a helper, times a number that stands outside."""
+    return FACTOR * helper(snapshot)
+
+
+def twice(snapshot):
+    return 2 * snapshot.model.weights[0, 0]
+
+
+def weighing(factor):
+    """An observable whose class reads `factor`; all such classes have one name."""
+
+    class Weight(wf.AbstractObservable):
+        name: str = "weight"
+        label: str = "weight"
+        axes: tuple[str, ...] = ()
+
+        def __call__(self, snapshot):
+            return factor * snapshot.model.weights[0, 0]
+
+    return Weight()
+
+
+@dataclasses.dataclass
+class Weighed:
+    """A plain dataclass, which no dictionary takes as a key."""
+
+    factors: np.ndarray
+    name: str = "weighed"
+
+    def __call__(self, snapshot):
+        return self.factors.sum() * snapshot.model.weights[0, 0]
+
+
+class Plain:
+    """An object that a method belongs to."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def method(self, snapshot):
+        return self.factor * snapshot.model.weights[0, 0]
+
+
 SAME = {
     "plain": {},
     "grid": {"record": [wf.observables.OutputsAt(X[:2])]},
     "closure": {"record": [closure(0)]},
     "partial": {"record": [functools.partial(at, index=0)]},
     "level": {"stop_below": 1e-3},
+    "default": {"record": [lambda snapshot, index=0: snapshot.model.weights[0, index]]},
+    "class": {"record": [weighing(1.0)]},
+    "dataclass": {"record": [Weighed(np.ones(2))]},
+    "globals": {"record": [reads]},
+    "compiled": {"record": [eqx.filter_jit(closure(0))]},
 }
 OTHER = {
     "loss": ({}, {"loss": wf.losses.HalfMeanSquares()}),
@@ -81,6 +146,13 @@ OTHER = {
     "partial": (SAME["partial"], {"record": [functools.partial(at, index=1)]}),
     "level": (SAME["level"], {"stop_below": 1.0}),
     "no level": (SAME["level"], {}),
+    "default": (
+        SAME["default"],
+        {"record": [lambda snapshot, index=1: snapshot.model.weights[0, index]]},
+    ),
+    "class": (SAME["class"], {"record": [weighing(2.0)]}),
+    "dataclass": (SAME["dataclass"], {"record": [Weighed(2 * np.ones(2))]}),
+    "compiled": (SAME["compiled"], {"record": [eqx.filter_jit(closure(1))]}),
 }
 
 
@@ -99,6 +171,50 @@ def test_another_training_on_the_same_arrays_is_not(settings, other):
     second = train(memory, **other)
     assert memory.hits == 0
     assert second.table.equals(train(None, **other).table)
+
+
+@pytest.mark.parametrize(("name", "new"), [("FACTOR", 2.0), ("helper", twice)])
+def test_what_an_observable_reads_from_outside_belongs_to_it(monkeypatch, name, new):
+    # FACTOR = 2 and `twice` both double what is recorded
+    memory = Memory()
+    first = train(memory, record=[reads])
+    monkeypatch.setitem(globals(), name, new)
+    second = train(memory, record=[reads])
+    assert memory.hits == 0
+    np.testing.assert_allclose(second.table.reads, 2 * first.table.reads, rtol=1e-15)
+
+
+def test_an_observable_that_was_changed_in_place_is_compiled_anew():
+    plain, weighed = Plain(1.0), Weighed(np.ones(2))
+    first = train(None, record=[plain.method, weighed]).table
+    plain.factor, weighed.factors = 3.0, 3 * np.ones(2)
+    second = train(None, record=[plain.method, weighed]).table
+    for name in ("method", "weighed"):
+        np.testing.assert_allclose(second[name], 3 * first[name], rtol=1e-15)
+
+
+def test_a_model_that_reads_from_outside_is_compiled_anew(monkeypatch):
+    def run():
+        return wf.train(wf.wrap(scaled, {"w": W[0]}), wf.Dataset(X, 0 * Y), DESCENT, steps=1).table
+
+    first = run()
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    # without targets the loss is a square of the outputs
+    np.testing.assert_allclose(run().loss[0], 4 * first.loss[0], rtol=1e-12)
+
+
+def test_an_observable_may_hold_numpy_arrays():
+    class Scaled(wf.AbstractObservable):
+        factors: np.ndarray
+        name: str = "scaled"
+        label: str = "scaled"
+        axes: tuple[str, ...] = ("factor",)
+
+        def __call__(self, snapshot):
+            return self.factors * snapshot.model.weights[0, 0]
+
+    table = train(None, record=[Scaled(np.array([1.0, 2.0]))]).table
+    np.testing.assert_allclose(table.scaled[:, 1], 2 * table.scaled[:, 0], rtol=1e-15)
 
 
 def test_two_equal_trainings_of_one_session_have_checkpoints_of_their_own():

@@ -403,6 +403,59 @@ def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
     assert "_many_steps" in called
 
 
+@pytest.mark.parametrize(
+    "observable",
+    [
+        lambda snapshot: np.linalg.norm(snapshot.model.weights),
+        lambda snapshot: float(snapshot.time),
+        lambda snapshot: 1.0 if snapshot.model.weights[0, 0] > 0 else 0.0,
+    ],
+    ids=["NumPy", "float", "if"],
+)
+def test_an_observable_that_leaves_the_compiled_run_is_told_to_use_jax(observable):
+    with pytest.raises(ValueError, match=r"written with `jax\.numpy`"):
+        wf.train(
+            wf.Shallow.init(0, features=3, width=4),
+            DATA,
+            wf.GradientDescent(0.1),
+            steps=1,
+            record=[observable],
+        )
+
+
+def _own_model(names, factors):
+    class Own(wf.AbstractModel):
+        a: jax.Array
+        trained = names
+
+        def embed(self, inputs):
+            return inputs
+
+        def respond(self, features):
+            return features @ self.a
+
+        def rate_factors(self):
+            return factors
+
+        def pullback(self, features):
+            return wf.models.pullback_by_autodiff(self, features)
+
+    return Own(np.ones(DATA.inputs.shape[1]))
+
+
+@pytest.mark.parametrize(
+    ("names", "factors", "message"),
+    [
+        ((), {"a": 1.0}, "Own must name the fields that are trained"),
+        (("b",), {"b": 1.0}, "Own names 'b' in `trained`"),
+        (("a",), {}, r"Own must give a number for a in `rate_factors\(\)`"),
+    ],
+)
+def test_a_model_of_one_s_own_that_does_not_fit_itself_is_refused(names, factors, message):
+    with pytest.raises(ValueError, match=message):
+        wf.train(_own_model(names, factors), DATA, wf.GradientDescent(0.1), steps=1)
+
+
 def test_an_observable_that_cannot_be_read_is_named():
     teacher = wf.populations.GaussianAbsTeacher(np.full(4, 0.25))
     net = wf.Homogeneous.init(0, features=4, width=6)

@@ -53,7 +53,7 @@ class Laziness:
         gammas, along_gamma: the same width with another symmetric share, where the scaling has one.
         path: the regime of the given network where the lazy path reaches each of `shares` of the
             loss: how far the prediction is consistent.
-        slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learnt at
+        slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learned at
             every width.
     """
 

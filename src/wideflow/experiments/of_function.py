@@ -14,30 +14,51 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 
+import equinox as eqx
 import numpy as np
 import xarray as xr
 
 from ..figures import FigureSpec
 from ..training.identity import digest
+from ..training.own_code import classes_read
 from .base import SIZES, Experiment
 
 GIVEN = ("key", "session")
 
 
-@functools.cache
 def experiment_of(function: Callable) -> Experiment:
-    """The experiment that calls `function`; its name carries a hash of the function's code, so that
-    changed code is a new one.
+    """The experiment that calls `function`; its name carries a hash of the function's code and of
+    the globals that it reads, so that changed code is a new one.
     """
-    settings = _settings(function)
-    name = function.__name__.strip("<>").replace("_", "-")
-    code = digest(function)
+    code = digest(function, code=True)
     if not code:
         raise ValueError(
-            f"`experiment` {function.__name__!r} closes over something without a lasting "
-            "identity, so its runs could not be "
-            "found again. Pass what it needs as settings, or define it at the top of a module."
+            f"`experiment` {function.__name__!r} reads something without a lasting identity (an "
+            "open file, an object of a class that is no dataclass), so its runs could not be "
+            "found again. Pass what it needs as settings, or make it inside the function."
         )
+    return _experiment(function, code)
+
+
+def check_sendable(function: Callable) -> None:
+    """Refuses a function whose modules are defined in the script or notebook that sweeps it.
+
+    Workers get what stands there by value, and Equinox does not know a class that came so:
+    "cannot assign to field" would be said by every run.
+    """
+    for kind in classes_read(function):
+        if kind.__module__ == "__main__" and issubclass(kind, eqx.Module):
+            raise ValueError(
+                f"`experiment` {function.__name__!r} uses the class {kind.__name__} of the script "
+                "or notebook itself, which worker processes cannot build. Put the class into a "
+                "file of its own and import it, or write the observable as a function."
+            )
+
+
+@functools.cache
+def _experiment(function: Callable, code: str) -> Experiment:
+    settings = _settings(function)
+    name = function.__name__.strip("<>").replace("_", "-")
     return Experiment(
         name=f"{name}-{code}",
         paper="own",

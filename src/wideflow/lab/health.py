@@ -12,7 +12,7 @@ import xarray as xr
 
 from .._core.status import Status
 
-RISEN = 1.01  # times the initial loss (chosen): above it nothing has been learnt
+RISEN = 1.01  # times the initial loss (chosen): above it nothing has been learned
 
 
 def diverged(table: xr.Dataset) -> bool:

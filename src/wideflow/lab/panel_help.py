@@ -18,10 +18,10 @@ HELP = {
     "Weight movement per node": "How far every node's weights have moved. Under a node scaling "
     "the first nodes carry the weight and move.",
     "Features of two inputs": "The pre-activation of every node on the first two samples, before "
-    "training and now. Points that do not move are features that are not learnt.",
+    "training and now. Points that do not move are features that are not learned.",
     "Eigenvalues of the kernel": "The largest eigenvalue of the tangent Gram matrix (the largest "
     "stable rate is 2 divided by it), and the median with the quartiles around it: modes are "
-    "learnt at rates proportional to their eigenvalues.",
+    "learned at rates proportional to their eigenvalues.",
     "Spectrum of the tangent Gram matrix": "All its eigenvalues by size, before training, now "
     "(the mean of the last eight records) and, dashed, at infinite width.",
 }

@@ -98,8 +98,8 @@ class Shallow(AbstractModel):
         scaling = NTK() if scaling is None else scaling
         if not isinstance(scaling, AbstractScaling):
             raise ValueError(
-                f"`scaling` must be one of `wideflow.scalings`, got {scaling!r}. "
-                "For explicit node weights use `scalings.Weights(...)`."
+                "`scaling` must be one of `wideflow.scalings`, such as `wf.scalings.NTK()`, got "
+                f"{scaling!r}. For explicit node weights use `scalings.Weights(...)`."
             )
         embedding = Identity() if embedding is None else embedding
         _check_embedding(embedding)

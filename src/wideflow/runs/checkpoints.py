@@ -1,5 +1,7 @@
 """Checkpoints on disk: a run killed at any moment resumes from the last, with the same numbers."""
 
+import functools
+import hashlib
 import io
 import pathlib
 import time
@@ -9,10 +11,12 @@ import numpy as np
 
 from ..training.checkpoint import AbstractCheckpointer, Arrays
 from .files import write_whole
+from .provenance import versions
 
 
 class FileCheckpointer(AbstractCheckpointer):
-    """One npz file per computation in `folder`, named by its fingerprint; never pickled.
+    """One npz file per computation in `folder`, named by its fingerprint and by what computes it
+    (sources and versions); never pickled.
 
     Args:
         folder: made when the first checkpoint is written.
@@ -53,4 +57,10 @@ class FileCheckpointer(AbstractCheckpointer):
         self._last = time.monotonic()
 
     def _path(self, fingerprint: str) -> pathlib.Path:
-        return self.folder / f"{fingerprint}.npz"
+        return self.folder / f"{fingerprint}-{_code()}.npz"
+
+
+@functools.cache
+def _code() -> str:
+    """A run goes on only with the code that began it: else its record would name the wrong one."""
+    return hashlib.sha256(repr(sorted(versions().items())).encode()).hexdigest()[:12]

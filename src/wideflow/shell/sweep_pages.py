@@ -19,11 +19,16 @@ from ..runs.sweeps.collect import SECONDS, STATUS
 from ..runs.sweeps.estimate import calibration, estimate
 from ..runs.sweeps.figures import draw
 from ..runs.sweeps.plan import Plan, short, survey
-from ..runs.sweeps.sweep import Swept, sweep
+from ..runs.sweeps.sweep import OUTDATED, Swept, sweep
 from . import terminal
 from .failures import FAILED, OK
 
-CHIPS = {"failed": "failed", "warning": "declared", "damaged, run again": "declared"}
+CHIPS = {
+    "failed": "failed",
+    "warning": "declared",
+    "damaged, run again": "declared",
+    OUTDATED: "declared",
+}
 SHOWN = 20  # lines of a table on the terminal; the page has all
 
 
@@ -95,7 +100,9 @@ def print_plan(
             plan=plan,
             only=calibration(plan, missing),
         )
-        stopped = trial.stopped or "; ".join(why for _, _, why in trial.troubles)
+        stopped = trial.stopped or "; ".join(
+            why for what, _, why in trial.troubles if what != OUTDATED
+        )
         state = survey(plan, store)
         remaining = estimate(plan, store, state)
     count = workers or default_workers(threads)

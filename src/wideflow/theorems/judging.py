@@ -26,6 +26,12 @@ class Judgement:
     verdicts: dict[str, Verdict]
 
     def __getitem__(self, name: str) -> Verdict:
+        if name not in self.verdicts:
+            near = [other for other in self.verdicts if other.endswith(str(name))]
+            raise KeyError(
+                f"no statement {name!r} was judged; "
+                + (f"write {' or '.join(map(repr, near))}" if near else f"{list(self.verdicts)}")
+            )
         return self.verdicts[name]
 
     def __iter__(self):

@@ -15,8 +15,9 @@ import numpy as np
 import xarray as xr
 
 from .._core.errors import check_kind
+from .._core.precision import cast
 from .._core.renamed import under_new_names
-from .._core.trees import unlabelled
+from .._core.trees import describe, unlabelled
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
@@ -57,6 +58,9 @@ class AbstractRunTheorem(AbstractTheorem):
             options = under_new_names(options, OLD_NAMES)
         own = bool(parts) and isinstance(parts[0], Run)
         if own:
+            fault = replaced_part(parts[0])
+            if fault:
+                return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
             options = _parts_of(parts[0], signature.parameters) | options
             parts = parts[1:]
         try:
@@ -89,6 +93,26 @@ def _parts_of(run: Run, wanted) -> dict[str, Any]:
     parts = {name: getattr(run, name) for name in names}
     parts |= {name: getattr(run.data, name, None) for name in ("inputs", "targets")}
     return {name: part for name, part in parts.items() if name in wanted}
+
+
+def replaced_part(run: Run) -> str:
+    """Which part of `run` its table does not belong to (`dataclasses.replace` puts in any other);
+    empty where they all fit.
+    """
+    attributes = run.table.attrs
+    if run.several or "starts" not in attributes:
+        return ""
+    start = unlabelled(run.start)
+    fits = {"data": digest(run.data) in attributes["data"].split(",")}
+    if attributes["precision"] == "float64":  # a start in single precision is the rounded one
+        given = {digest(start), digest(cast(start, "float32"))}
+        fits["start"] = not given.isdisjoint(attributes["starts"].split(","))
+    if run.dynamics is not None:
+        fits["dynamics"] = describe(run.dynamics) == attributes["dynamics"]
+    for name, fit in fits.items():
+        if not fit:
+            return f"`run.{name}` is not that of its table; judge the run that `train` returned"
+    return ""
 
 
 def flow_fault(start, data, table: xr.Dataset, *, own: bool = False) -> str:

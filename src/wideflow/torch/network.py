@@ -377,14 +377,14 @@ def submodule_outputs(module: nn.Module, name: str) -> Callable:
         ) from error
 
     def read(state: State, inputs: Inputs) -> Tensor:
-        seen = []
-        handle = part.register_forward_hook(lambda _, __, output: seen.append(output))
+        outputs = []
+        handle = part.register_forward_hook(lambda _, __, output: outputs.append(output))
         try:
             functional_call(module, state, inputs)
         finally:
             handle.remove()
-        if not seen:
+        if not outputs:
             raise ValueError(f"`features` names {name!r}, which a forward pass does not call.")
-        return seen[-1]
+        return outputs[-1]
 
     return read

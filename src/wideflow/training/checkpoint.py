@@ -46,7 +46,7 @@ def fingerprint(*inputs) -> str | None:
     """
     digest = hashlib.sha256()
     try:
-        identify(inputs, digest.update)
+        identify(inputs, digest.update, code=True)
     except UnstableIdentityError:
         return None
     # 128 bits: no two trainings share one by chance

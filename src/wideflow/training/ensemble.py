@@ -3,6 +3,7 @@ needed.
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
 from ..models.base import AbstractModel
 from .devices import gather, replicate, spread
+from .identity import digest
 
 # bytes; more pre-activations than this are worked off one member after the other (measured: beyond
 # it five seeds in one program took longer than five runs)
@@ -41,6 +43,7 @@ class Ensemble:
         title, factors, precision: the model's class, its learning-rate multipliers (numbers, or one
             a neuron), its dtype.
         statics: structure and fixed part of each model as it was given, labels included.
+        code: what the compiled programs do beside their arguments, as `code_of` tells it.
         mesh: the devices over which neurons are spread, or None.
     """
 
@@ -56,6 +59,7 @@ class Ensemble:
     factors: dict[str, Any]
     precision: str
     statics: tuple
+    code: str
     mesh: Mesh | None = None
 
     def placed(self, mesh: Mesh | None) -> "Ensemble":
@@ -73,8 +77,8 @@ class Ensemble:
         "dynamics" (stacked unless shared) or "plain".
         """
         if not self.several:
-            return _alone(function)(*args)
-        return _compiled(function, roles, self.shared, False)(*args)
+            return _alone(function)(self.code, *args)
+        return _compiled(function, roles, self.shared, False)(self.code, *args)
 
     def move(self, function, roles: tuple[str, ...], *args):
         """The same for a stretch of a run; on a CPU one member after the other where that is
@@ -85,7 +89,7 @@ class Ensemble:
         """
         turns = self.several and self.mesh is None and jax.default_backend() == "cpu"
         if turns and (isinstance(self.dynamics, AbstractFlow) or self._footprint() > CACHE):
-            return _compiled(function, roles, self.shared, True)(*args)
+            return _compiled(function, roles, self.shared, True)(self.code, *args)
         return self.call(function, roles, *args)
 
     def _footprint(self) -> int:
@@ -142,9 +146,31 @@ class Ensemble:
         return tuple(status) if self.several else status[0]
 
 
+NUMBERS = itertools.count()
+
+
+def code_of(thing) -> str:
+    """A key for programs that `thing` is compiled into, its arrays aside: JAX knows a function by
+    its place in memory, and would go on with the globals that it read when it was compiled.
+
+    What has no identity gets a key of its own each time, and is compiled anew.
+    """
+    return digest(eqx.filter(thing, eqx.is_array, inverse=True), code=True) or f"{next(NUMBERS)}"
+
+
+def _of_code(function):
+    """`function` with the key of its code as a first argument, which it is compiled for."""
+
+    def keyed(code, *args):
+        return function(*args)
+
+    keyed.__name__ = getattr(function, "__name__", "sequentially")
+    return keyed
+
+
 @functools.cache
 def _alone(function):
-    return eqx.filter_jit(function)
+    return eqx.filter_jit(_of_code(function))
 
 
 @functools.cache
@@ -153,9 +179,9 @@ def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool],
     common |= zip(("objective", "test", "dynamics"), shared, strict=True)
     own = tuple(not common[role] for role in roles)
     if sequential:
-        return eqx.filter_jit(functools.partial(_sequentially, function, own))
+        return eqx.filter_jit(_of_code(functools.partial(_sequentially, function, own)))
     axes = tuple(eqx.if_array(0) if mine else None for mine in own)
-    return eqx.filter_jit(eqx.filter_vmap(function, in_axes=axes))
+    return eqx.filter_jit(_of_code(eqx.filter_vmap(function, in_axes=axes)))
 
 
 def _sequentially(function, own: tuple[bool, ...], *args):
@@ -195,6 +221,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
                 "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with "
                 "`wideflow.wrap`."
             )
+        _check_trained(one)
     count = len(models)
     if precision is not None:
         models = [cast(one, precision) for one in models]
@@ -235,6 +262,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
             models[0].rate_factors(),
             dtype,
             statics,
+            code_of((models[0], objectives[0], test_objectives[0], all_dynamics[0])),
         )
     shared = (alike, shared_test and alike, shared_dynamics)
     return Ensemble(
@@ -250,7 +278,32 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         models[0].rate_factors(),
         dtype,
         statics,
+        code_of((models, objectives, test_objectives, all_dynamics)),
     )
+
+
+def _check_trained(model: AbstractModel) -> None:
+    """Refuses a model of the user's own whose `trained` and `rate_factors()` do not fit its
+    fields.
+    """
+    kind = type(model).__name__
+    if not getattr(model, "trained", ()):
+        raise ValueError(
+            f"`model` {kind} must name the fields that are trained: write "
+            '`trained = ("weights",)` in the class.'
+        )
+    for name in model.trained:
+        if not eqx.is_inexact_array_like(getattr(model, name, None)):
+            raise ValueError(
+                f"`model` {kind} names {name!r} in `trained`, which must be a field with an array "
+                "of real numbers."
+            )
+    missing = [name for name in model.trained if name not in model.rate_factors()]
+    if missing:
+        raise ValueError(
+            f"`model` {kind} must give a number for {', '.join(missing)} in `rate_factors()`: 1.0 "
+            "for plain gradients."
+        )
 
 
 def _each(name: str, value, count: int, several: bool):

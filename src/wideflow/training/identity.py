@@ -1,6 +1,7 @@
 """What makes two inputs of a computation the same, in this process and in every other.
 
-Arrays are their bytes, settings their values, functions their code with all that they close over.
+Arrays are their bytes, settings their values, functions their code with all that they close over
+and, where `code` is to be followed, with the globals they read and the methods of their classes.
 What has no such identity (an open file, an object compared by its place in memory) raises
 `UnstableIdentityError` and is never taken for something else.
 """
@@ -17,8 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.activations import Activation
+from .own_code import globals_read, is_own, members
 
 Update = Callable[[bytes], None]
+COMPILED: type = type(eqx.filter_jit(len))  # its fields hold its cache
+# whose code changes with their versions alone, as far as it is met in every training
+PACKAGES = ("builtins", "wideflow", "jax", "jaxlib", "numpy", "equinox", "optax", "diffrax")
 TYPE_CHECKERS = ("jaxtyping", "beartype")
 
 
@@ -26,26 +31,32 @@ class UnstableIdentityError(Exception):
     """An input that cannot be recognised in another process."""
 
 
-def identify(thing, update: Update) -> None:
-    """Feeds `update` (of a hash) with all that `thing` is."""
-    _Identity(update).feed(thing)
+def identify(thing, update: Update, *, code: bool = False) -> None:
+    """Feeds `update` (of a hash) with all that `thing` is.
+
+    Args:
+        code: whether two things are the same only if they also compute the same: the code of the
+            user's own functions and classes is followed into the globals that it reads.
+    """
+    _Identity(update, code).feed(thing)
 
 
-def digest(*things) -> str:
+def digest(*things, code: bool = False) -> str:
     """Twelve hexadecimal digits that tell equal things from others; empty for what has no identity
     of its own.
     """
     sha = hashlib.sha256()
     try:
-        identify(things, sha.update)
+        identify(things, sha.update, code=code)
     except UnstableIdentityError:
         return ""
     return sha.hexdigest()[:12]
 
 
 class _Identity:
-    def __init__(self, update: Update):
-        self.update = update
+    def __init__(self, update: Update, code: bool):
+        self.update, self.code = update, code
+        self.followed: set[int] = set()  # functions and classes whose code has been fed
         self.open: set[int] = set()  # what is being fed now: a function may close over itself
 
     def text(self, *parts: object) -> None:
@@ -72,8 +83,8 @@ class _Identity:
             if thing.name == "custom":
                 self.feed(thing.value)
         elif isinstance(thing, type):
-            self.text("class", thing.__module__, thing.__qualname__)
-        elif dataclasses.is_dataclass(thing):
+            self._class(thing)
+        elif dataclasses.is_dataclass(thing) and not isinstance(thing, COMPILED):
             self._fields(thing)
         elif isinstance(thing, tuple | list | dict | frozenset | set):
             self._container(thing)
@@ -95,6 +106,8 @@ class _Identity:
 
     def _fields(self, thing) -> None:
         self.text("fields", type(thing).__module__, type(thing).__qualname__)
+        if self.code:
+            self._class(type(thing))
         for field in dataclasses.fields(thing):
             self.text(field.name)
             self.feed(getattr(thing, field.name, None))
@@ -127,12 +140,30 @@ class _Identity:
         else:
             raise UnstableIdentityError(f"{type(thing).__name__} has no identity of its own")
 
+    def _class(self, kind: type) -> None:
+        self.text("class", kind.__module__, kind.__qualname__)
+        if self._follows(kind):
+            for name, member in members(kind):
+                self.text(name)
+                self.feed(member)
+
+    def _follows(self, thing: types.FunctionType | type) -> bool:
+        """Whether the code of `thing` is to be fed: once, and of the user's own code alone."""
+        if not self.code or id(thing) in self.followed:
+            return False
+        self.followed.add(id(thing))
+        return (thing.__module__ or "").partition(".")[0] not in PACKAGES and is_own(thing)
+
     def _function(self, function: types.FunctionType) -> None:
         self.text("function", function.__module__, function.__qualname__)
         self._code(function.__code__)
         self.feed((function.__defaults__, function.__kwdefaults__))
         for cell in function.__closure__ or ():
-            self.feed(cell.cell_contents)
+            self.feed(_content(cell))
+        if self._follows(function):
+            for name, value in globals_read(function):
+                self.text(name)
+                self.feed(value)
 
     def _decorated(self, function: types.FunctionType) -> None:
         """What was decorated, the decorator's code, and the part of its state that can be
@@ -148,8 +179,8 @@ class _Identity:
         for cell in function.__closure__ or ():
             state = bytearray()
             try:
-                identify(cell.cell_contents, state.extend)
-            except (UnstableIdentityError, ValueError, RecursionError):
+                identify(_content(cell), state.extend)
+            except (UnstableIdentityError, RecursionError):
                 continue
             self.update(bytes(state))
 
@@ -163,3 +194,11 @@ class _Identity:
                 self._container(constant)
             else:
                 self.text(repr(constant))
+
+
+def _content(cell: types.CellType):
+    """What a closure holds; None where it is filled only later."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

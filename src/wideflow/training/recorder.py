@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -12,12 +14,24 @@ from .._core.errors import check_count, check_kind, check_positive, check_takes
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import Snapshot
-from .ensemble import Ensemble
+from .ensemble import Ensemble, code_of
 
 MOST_STEPS = 2**62  # what a 64-bit counter holds, with room for one more chunk
 MOST_RECORDS = 10**8  # 800 MB for each recorded number
 RESERVED_AXES = ("step", "time", "solver_steps")
-OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "plain", "member")
+# what NumPy, `float` and `if` raise on a value that is not known before the program runs
+TRACED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+OBSERVE_ROLES = (
+    "plain",
+    "plain",
+    "member",
+    "member",
+    "member",
+    "objective",
+    "test",
+    "plain",
+    "member",
+)
 
 
 @dataclass(frozen=True)
@@ -207,8 +221,12 @@ class Recorder:
         self.ensemble, self.axis, self.engine = ensemble, axis, engine
         self.names = [name_of(observable) for observable in record]
         if len(set(self.names)) < len(self.names):
-            raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
+            raise ValueError(
+                f"`record` has two observables of one name: {sorted(self.names)}. Functions are "
+                "named by their `def`; others take another `name=`."
+            )
         self.record, self.grid = record, grid
+        self.called, self.code = tuple(map(_compilable, record)), code_of(record)
         self.marks: np.ndarray | None = None
         self.notes: dict[str, str] = {}
         self.rows: list[dict[str, np.ndarray]] = []
@@ -224,7 +242,8 @@ class Recorder:
         row = e.call(
             _observe,
             OBSERVE_ROLES,
-            self.record,
+            self.called,
+            self.code,
             model,
             e.start,
             state,
@@ -353,7 +372,24 @@ def _summary(observable) -> str:
     return " ".join(text.split("\n\n")[0].split()).rstrip(".")
 
 
-def _observe(record, model, start, state, objective, test, step, time):
+def _compilable(observable: Callable) -> Callable:
+    """The observable as the argument of a compiled program: its arrays as JAX's; its method where
+    it compares by value, as a dataclass does, and so cannot tell programs apart.
+    """
+    if isinstance(observable, eqx.Module):
+        return jax.tree.map(_on_device, observable)
+    try:
+        hash(observable)
+    except TypeError:
+        return observable.__call__
+    return observable
+
+
+def _on_device(leaf):
+    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _observe(record, code, model, start, state, objective, test, step, time):
     shot = Snapshot(model, start, objective, test, step, time, state)
     return tuple(_recorded(observable, shot) for observable in record)
 
@@ -366,6 +402,12 @@ def _recorded(observable: Callable, snapshot):
     except ValueError as error:
         error.add_note(f"It is {name!r} in `record`.")
         raise
+    except TRACED as error:
+        raise ValueError(
+            f"`record` must hold functions written with `jax.numpy`, as they are compiled together "
+            f"with the run, but {name!r} takes a value out of it: by NumPy, `float(...)` or an "
+            "`if`. Use `jnp` throughout, and `jnp.where` for a choice."
+        ) from error
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as error:

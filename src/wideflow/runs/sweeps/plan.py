@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..json_encoding import encode
+from ..provenance import sources
 from ..records import Damage, DamagedRecordError, check_whole
 from ..runner import settings_of
 from ..store import Store, address
@@ -77,6 +78,7 @@ class Survey:
     failed: Mapping[str, str]
     unfinished: frozenset[str]
     damaged: tuple[Damage, ...]
+    outdated: frozenset[str] = frozenset()  # done by other sources of wideflow than the present
 
 
 def expand(spec: SweepSpec) -> Plan:
@@ -110,16 +112,20 @@ def survey(plan: Plan, store: Store) -> Survey:
     there = {entry.name for entry in os.scandir(store.folder)} if store.folder.is_dir() else set()
     reservations, troubles = Reservations(store.folder), Troubles(store.folder)
     waiting = troubles.all() if troubles.folder.is_dir() else {}
-    done, running, unfinished, damaged = set(), set(), set(), []
+    done, running, unfinished, outdated, damaged = set(), set(), set(), set(), []
+    present = sources().encode()
     for where, run in plan.by_address.items():
         path = store.folder / plan.file_name(run)
         if path.name in there:
             try:
-                check_whole(path)
+                payload, _ = check_whole(path)
             except (DamagedRecordError, OSError) as error:
                 damaged.append(Damage(path, str(error)))
             else:
                 done.add(where)
+                # twelve digits of a hash stand in a file for nothing else
+                if present not in payload:
+                    outdated.add(where)
                 continue
         if "reservations" in there and reservations.held(where):
             running.add(where)
@@ -131,7 +137,12 @@ def survey(plan: Plan, store: Store) -> Survey:
         if where in plan.by_address and where not in done
     }
     return Survey(
-        frozenset(done), frozenset(running), failed, frozenset(unfinished - done), tuple(damaged)
+        frozenset(done),
+        frozenset(running),
+        failed,
+        frozenset(unfinished - done),
+        tuple(damaged),
+        frozenset(outdated),
     )
 
 

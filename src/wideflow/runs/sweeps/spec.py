@@ -26,7 +26,7 @@ from typing import Any
 from ..._core.errors import check_path, did_you_mean
 from ...experiments import registry
 from ...experiments.base import SIZES, Experiment
-from ...experiments.of_function import experiment_of
+from ...experiments.of_function import check_sendable, experiment_of
 from .lines import Path, Source, SpecError, load
 
 KEYS = ("name", "experiment", "size", "set", "grid", "zip", "list", "seeds", "plot")
@@ -141,6 +141,7 @@ def _spec(value: Any, source: Source, default_name: str) -> SweepSpec:
 def _experiment(value: dict, source: Source) -> Experiment:
     name = value.get("experiment")
     if callable(name):
+        check_sendable(name)
         return experiment_of(name)
     if not isinstance(name, str):
         raise source.error(

@@ -18,6 +18,8 @@ from .plan import Plan, PlannedRun, Survey, expand, survey
 from .spec import read_spec
 from .worker import Outcome
 
+OUTDATED = "found, of other sources"
+
 
 @dataclass(frozen=True)
 class Swept:
@@ -64,6 +66,16 @@ class Swept:
             ("damaged, run again", damage.path.name, damage.reason)
             for damage in self.before.damaged
         ]
+        if self.before.outdated:
+            rows.append(
+                (
+                    OUTDATED,
+                    f"{len(self.before.outdated)} of {len(self.plan.by_address)} runs",
+                    "wideflow's sources have changed since they were computed, so their numbers "
+                    "may be out of date; to compute them again give another folder `out`, or "
+                    "delete their files",
+                )
+            )
         for address, run in self.plan.by_address.items():
             outcome = self.outcomes.get(address)
             if outcome is not None and outcome.sentence:

@@ -7,6 +7,7 @@ is a worker of the embedded cluster: it ends with the process that started it.
 """
 
 import asyncio
+import dataclasses
 import gc
 import os
 import pathlib
@@ -22,7 +23,7 @@ from ...experiments.base import Experiment
 from ...experiments.of_function import experiment_of
 from ..records import DamagedRecordError, check_whole
 from ..runner import compute
-from ..store import Store
+from ..store import Store, address
 from .reservations import Reservations
 from .troubles import Troubles
 
@@ -76,6 +77,12 @@ def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome
             if is_there(store.folder / task.file_name):  # checked while nobody else can write it
                 return Outcome(task.address, "found")
             settings = type(experiment.settings[size])(**task.settings)
+            if address(experiment.name, dataclasses.asdict(settings), task.seed) != task.address:
+                raise ValueError(
+                    f"the worker's code of `experiment` is another than yours ({experiment.name} "
+                    "there). A worker imports modules from their files: pass what you changed in "
+                    "one as a setting, or start the workers anew."
+                )
             record = compute(experiment, store, settings, size=size, seed=task.seed)
     except Exception as error:  # whatever it is, the other runs go on
         text = " ".join(str(error).split()) or "no message"

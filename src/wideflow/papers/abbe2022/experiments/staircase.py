@@ -136,7 +136,7 @@ def _simulate(settings: Settings, key, target: str, d: int, times, session):
     return run.table["loss"].transpose("seed", "step").values, shares
 
 
-def found(table: xr.Dataset, target: str = "staircase") -> np.ndarray:
+def discovery_times(table: xr.Dataset, target: str = "staircase") -> np.ndarray:
     """The time at which each coordinate is found, (features, seed, index); NaN where it is not."""
     share = table["share"].sel(target=target).transpose("features", "seed", "index", "time")
     time = lambda curve: weak_recovery_time(table["time"].values, curve, FOUND)
@@ -183,7 +183,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    times, seen = found(table), np.isfinite(found(table, "parity"))
+    times = discovery_times(table)
+    in_time = np.isfinite(discovery_times(table, "parity"))
     ordered = np.all(np.diff(times, axis=-1) > 0, axis=-1)
     flat = table["loss"].sel(target="parity")
     first = table["loss"].sel(target="staircase").isel(time=0)
@@ -221,7 +222,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             tolerance=0.4,
         ),
         Claim(
-            "parity: share of coordinates found in the same time", float(seen.mean()), at_most=0.1
+            "parity: share of coordinates found in the same time",
+            float(in_time.mean()),
+            at_most=0.1,
         ),
         Claim(
             "parity: last loss over the first",

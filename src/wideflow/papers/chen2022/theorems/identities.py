@@ -41,9 +41,9 @@ class MonotoneLoss(AbstractRunTheorem):
         bound = -(_kernel_factor(start) * gap) * path.recorded["weighted_residual"]
         margin = float(np.min(bound + scale - slope))
         rise = float(np.max(np.diff(path.losses), initial=-math.inf)) if path.flow else -math.inf
-        seen = 1e-9 * (1 + path.losses[0]) + 10 * path.rounding * path.losses[0]
+        resolved = 1e-9 * (1 + path.losses[0]) + 10 * path.rounding * path.losses[0]
         numbers = {**problem.numbers(), "largest_rise": rise}
-        holds = margin >= 0 and rise <= seen
+        holds = margin >= 0 and rise <= resolved
         outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
         return Verdict(
             outcome, margin, f"dL/dt stays below its bound by at least {margin:.3g}", numbers
