@@ -207,8 +207,11 @@ def figure(title: str, shown, table: xr.Dataset, which: str) -> FigureSpec:
         title,
         shown,
         columns=3 if len(shown) > 4 else 2,
-        caption="Mean over seeds, band of one deviation; convention "
-        f"{table.attrs['convention']}. Compare caron2023, {which}.",
+        caption="Mean over {} seeds, band of one deviation; {samples} images, m = {width}, {steps} "
+        "steps of rate {rate:g} on the mean square, convention {convention}. Compare caron2023, {} "
+        "(5 000 images, m = 2000, 200 000 steps of rate 1).".format(
+            table.sizes["seed"], which, **table.attrs
+        ),
     )
 
 
