@@ -41,6 +41,7 @@ from .members import (
     labels,
     least,
     levels_of,
+    mean_of,
     movement_panel,
     prune_members,
     rises,
@@ -207,10 +208,10 @@ def figure(title: str, shown, table: xr.Dataset, which: str) -> FigureSpec:
         title,
         shown,
         columns=3 if len(shown) > 4 else 2,
-        caption="Mean over {} seeds, band of one deviation; {samples} images, m = {width}, {steps} "
+        caption="{}; {samples} images, m = {width}, {steps} "
         "steps of rate {rate:g} on the mean square, convention {convention}. Compare caron2023, {} "
         "(5 000 images, m = 2000, 200 000 steps of rate 1).".format(
-            table.sizes["seed"], which, **table.attrs
+            mean_of(table), which, **table.attrs
         ),
     )
 

@@ -41,6 +41,7 @@ from .members import (
     labels,
     least,
     levels_of,
+    mean_of,
     movement_panel,
     prune_members,
     rises,
@@ -299,9 +300,9 @@ def panels(table: xr.Dataset) -> dict:
 def caption(table: xr.Dataset, which: str) -> str:
     """What was run, beside what the paper's figure `which` shows."""
     return (
-        "Mean over {} seeds, band of one deviation; m = {width}, {steps} steps of rate {rate:g} on "
+        "{}; m = {width}, {steps} steps of rate {rate:g} on "
         "the mean square, convention {convention}. Compare caron2023, {} (m = 2000, 100 000 steps "
-        "of rate 1).".format(table.sizes["seed"], which, **table.attrs)
+        "of rate 1).".format(mean_of(table), which, **table.attrs)
     )
 
 
