@@ -204,7 +204,7 @@ class _LazyPath:
         return cls(model, inputs, np.asarray(kernel), residual)
 
     def reach(self, shares: tuple[float, ...]) -> tuple[float, ...]:
-        """Where the linearised loss reaches each share, or the slowest resolved mode has decayed."""
+        """Where the linearised loss reaches each share, or the slowest resolved mode is gone."""
         times = reach_times(self.kernel, self.residual, shares)
         if not np.all(np.isfinite(times)):
             values = np.linalg.eigvalsh(self.kernel)

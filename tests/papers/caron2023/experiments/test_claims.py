@@ -150,7 +150,7 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
     assert [c.text for c in found if not c.satisfied] == []
     assert sum(c.published is not None for c in found) == 8 * 4
     shown = {panel.title for panel in figure10.EXPERIMENT.draw(made).panels}
-    # the paper's nine panels: risks, training and test, of training, pruning and transfer among them
+    # among the paper's nine panels: training and test risk of training, pruning and transfer
     for after in ("", " after pruning", " of transfer"):
         assert {f"Training risk{after}", f"Test risk{after}", f"Test accuracy{after}"} < shown
     assert len(shown) == 9 + 3
