@@ -98,6 +98,7 @@ def test_printed_curvatures_of_the_papers():
     assert_allclose(activation("unit_erf").curvature, 0.7601735, atol=5e-8)
     assert_allclose(scaled_tanh(0.1).curvature, 0.07698004, atol=5e-9)
     assert_allclose(activation("gelu").lipschitz, 1.129, atol=5e-4)
+    assert_allclose(activation("silu").lipschitz, 1.0998, atol=5e-5)
 
 
 def test_any_function_is_an_activation():

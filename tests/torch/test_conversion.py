@@ -68,7 +68,7 @@ class Sequence(nn.Module):
 MODULES = {
     "perceptron": (
         lambda: nn.Sequential(
-            nn.Linear(4, 6), nn.Softplus(), nn.Linear(6, 6, bias=False), nn.GELU(), nn.Linear(6, 2)
+            nn.Linear(4, 6), nn.Softplus(), nn.Linear(6, 6, bias=False), nn.SiLU(), nn.Linear(6, 2)
         ),
         (4,),
     ),

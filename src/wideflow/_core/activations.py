@@ -47,6 +47,7 @@ __all__ = [
     "scaled_tanh",
     "sigmoid",
     "sign",
+    "silu",
     "sine",
     "smoothed_leaky_relu",
     "softplus",
@@ -466,6 +467,32 @@ def gelu() -> Activation:
     )
 
 
+def silu() -> Activation:
+    r"""$z/(1+e^{-z})$, also called swish."""
+
+    def slope(z):
+        s = jax.nn.sigmoid(z)
+        return s * (1 + z * (1 - s))
+
+    def bend(z):
+        s = jax.nn.sigmoid(z)
+        return s * (1 - s) * (2 + z * (1 - 2 * s))
+
+    steepest = 2.3993572805154676  # sigma'' vanishes where z tanh(z/2) = 2
+    top = 1 / (1 + math.exp(-steepest))
+    return Activation(
+        "silu",
+        jax.nn.silu,
+        slope,
+        bend,
+        top * (1 + steepest * (1 - top)),
+        # |sigma''| is largest at 0; on z > 0 sigma' is at least its value 1/2 at 0
+        0.5,
+        interval=(0.0, 2.71),
+        interval_slope=0.5,
+    )
+
+
 def polynomial(coefficients) -> Activation:
     r"""$\sum_k c_k z^k$ from its coefficients $(c_0, c_1, \dots)$.
 
@@ -717,6 +744,7 @@ TABLE: dict[str, Callable[[], Activation]] = {
     "erf": scaled_erf,
     "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
     "gelu": gelu,
+    "silu": silu,
     "gaussian": gaussian,
 }
 

@@ -14,7 +14,7 @@ from .drawing import draw
 from .grams import GramReport
 from .laziness import Laziness
 from .promises import Followed, Promise
-from .timing import Timing, time_factor
+from .timing import Timing
 
 ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABLE)
 
@@ -150,9 +150,13 @@ class Certificate:
             ),
         ]
         rows += [
-            (f"predicted time to {share:g} of the initial loss", _time(time), _trust(time, regime))
-            for share, time, regime in zip(
-                self.timing.shares, self.timing.times, self.laziness.path
+            (
+                f"predicted time to {share:g} of the initial loss",
+                _time(time),
+                _trust(time, regime, span),
+            )
+            for share, time, regime, span in zip(
+                self.timing.shares, self.timing.times, self.laziness.path, self.laziness.spans
             )
         ]
         return tuple(rows)
@@ -237,19 +241,20 @@ def _time(time: float) -> str:
     return f"{time:.4g}" if math.isfinite(time) else "never"
 
 
-def _trust(time: float, regime: Regime) -> str:
+def _trust(time: float, regime: Regime, span: tuple[float, float]) -> str:
     """What a predicted time is worth, from how far the lazy path contradicts itself there."""
     if not math.isfinite(time):
         return "the rest of the loss lies in unresolved modes"
-    if not regime.richness <= RICH:
+    low, high = span
+    if not (regime.richness <= RICH and high < math.inf):
         return (
             f"linearised dynamics, not to be trusted here: its path is {regime.richness:.0%} off "
             "the network itself; "
             "`train=True` measures it"
         )
     return (
-        "linearised dynamics with this network's Gram, within a factor of about "
-        f"{time_factor(regime):.2g}"
+        f"linearised dynamics with this network's Gram; training itself between {low * time:.3g} "
+        f"and {high * time:.3g} (estimated)"
     )
 
 

@@ -11,10 +11,18 @@ itself little. No training is done; the cost is two Gram matrices and one eigen 
 The regime is judged at half of the loss. Much further along, the slow modes of an ill-conditioned
 Gram matrix carry the linearised path to places where training never goes, and there the gap is of
 order one whatever the network; at half, the order of networks is that of training.
+
+The same path says what the predicted times are worth (`time_spans`), in two ways of which neither
+sees everything. What the outputs miss there makes the loss uncertain, and a loss that falls slowly
+makes a time very uncertain. And the Gram matrix changes on the way: slow modes, in which the loss
+ends up, hardly show in the outputs' gap, $(J-J_0)J_0^\top r$, but they do in $J_0(J-J_0)^\top r$,
+so the times are predicted once more with the Gram matrix of the lazy path in place of the first.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -37,6 +45,9 @@ from ..observables.regime import Regime
 SHARE = 0.5  # of the initial loss, at which the lazy prediction is put to the test
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 WIDTH_FACTORS = (0.25, 1.0, 4.0)
+# places on the lazy path at which its Gram matrix is taken for the second prediction of times, and
+# the share of the first time from which they are spread out evenly in the logarithm (chosen)
+PLACES, FROM = 16, 0.03
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Laziness:
             loss: how far the prediction is consistent.
         slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learned at
             every width.
+        spans: how early and how late training may reach each of `shares`, as factors of the
+            predicted time (`time_spans`).
     """
 
     here: Regime
@@ -68,6 +81,7 @@ class Laziness:
     slope: float
     shares: tuple[float, ...] = ()
     path: tuple[Regime, ...] = ()
+    spans: tuple[tuple[float, float], ...] = ()
 
     def to_dict(self) -> dict:
         return {
@@ -82,7 +96,10 @@ class Laziness:
             "along_gamma": [
                 {"gamma": g, **_numbers_of(r)} for g, r in zip(self.gammas, self.along_gamma)
             ],
-            "along_path": [{"share": s, **_numbers_of(r)} for s, r in zip(self.shares, self.path)],
+            "along_path": [
+                {"share": s, **_numbers_of(r), "time_span": list(span)}
+                for s, r, span in zip(self.shares, self.path, self.spans)
+            ],
         }
 
 
@@ -120,18 +137,116 @@ def lazy_path(
     model, data: Dataset, shares: tuple[float, ...]
 ) -> tuple[tuple[Regime, ...], tuple[float, ...]]:
     """`lazy_step` at several shares of the loss, from one kernel at the start."""
-    # without its scaling, of which it has the numbers: the networks along gamma share two programs
-    model = unlabelled(cast(model, "float64"))
-    inputs = on_device(np.asarray(data.inputs, dtype=float))
-    outputs, kernel = _start(model, inputs)
-    residual = (np.asarray(outputs) - np.asarray(data.targets, dtype=float)).reshape(-1)
-    times = reach_times(kernel, residual, shares)
-    if not np.all(np.isfinite(times)):
-        values = np.linalg.eigvalsh(np.asarray(kernel))
-        resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
-        times = np.where(np.isfinite(times), times, 1.0 / resolved[0] if resolved.size else 1.0)
-    ends = [_end(model, inputs, kernel, on_device(residual), on_device(time)) for time in times]
-    return tuple(Regime(float(c), float(g)) for c, g in ends), tuple(float(t) for t in times)
+    path = _LazyPath.of(model, data)
+    times = path.reach(shares)
+    return tuple(path.end(time).regime for time in times), times
+
+
+@double
+def time_spans(model, data: Dataset, shares: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+    r"""How early and how late training may reach each of `shares` of the loss, as factors of the
+    time $T$ at which the linearised flow does.
+
+    With $e$ what the linearised outputs miss at $T$, the linearised loss has fallen to between
+    $(\sqrt\rho\mp|e|/|r_0|)^2$ where training is at $\rho$. With $T_2$ the time that
+    $\dot r = -K(\theta_{\rm lazy}(t))\,r$ takes, it lies between $T$ and $T_2^2/T$: the second
+    prediction may be off by as much as it corrects the first. The span is that of the two together.
+    It is an estimate and no bound. NaN where the share is never reached, infinite where the gap
+    alone may keep the loss above it.
+
+    Args:
+        model: the network at time zero.
+        data: the training set.
+        shares: of the initial loss.
+    """
+    path = _LazyPath.of(model, data)
+    times = path.reach(shares)
+    spans = [path.gap_span(share, time) for share, time in zip(shares, times, strict=True)]
+    trusted = [time for time, (_, high) in zip(times, spans, strict=True) if np.isfinite(high)]
+    if not trusted or not min(trusted) > 0:
+        return tuple(spans)
+    places = np.geomspace(FROM * min(trusted), max(trusted), PLACES)
+    kernels = [path.kernel, *(np.asarray(path.end(time).kernel) for time in places)]
+    second = _times_along(kernels, places, path.residual, shares)
+    factors = [
+        (t2 / t) ** 2 if np.isfinite(h) else 1.0 for t, t2, (_, h) in zip(times, second, spans)
+    ]
+    return tuple((min(f, low), max(f, high)) for f, (low, high) in zip(factors, spans))
+
+
+class _End(NamedTuple):
+    """A place on the lazy path: its regime, its kernel, and what the linearised outputs miss there
+    as a share of the first residual.
+    """
+
+    regime: Regime
+    kernel: jax.Array
+    missed: float
+
+
+@dataclass(frozen=True)
+class _LazyPath:
+    """A network with its kernel and residual at time zero."""
+
+    model: AbstractModel
+    inputs: jax.Array
+    kernel: np.ndarray
+    residual: np.ndarray
+
+    @classmethod
+    def of(cls, model, data: Dataset) -> "_LazyPath":
+        # without its scaling, of which it has the numbers: the networks along gamma share two
+        # programs
+        model = unlabelled(cast(model, "float64"))
+        inputs = on_device(np.asarray(data.inputs, dtype=float))
+        outputs, kernel = _start(model, inputs)
+        residual = (np.asarray(outputs) - np.asarray(data.targets, dtype=float)).reshape(-1)
+        return cls(model, inputs, np.asarray(kernel), residual)
+
+    def reach(self, shares: tuple[float, ...]) -> tuple[float, ...]:
+        """Where the linearised loss reaches each share, or the slowest resolved mode is gone."""
+        times = reach_times(self.kernel, self.residual, shares)
+        if not np.all(np.isfinite(times)):
+            values = np.linalg.eigvalsh(self.kernel)
+            resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
+            times = np.where(np.isfinite(times), times, 1.0 / resolved[0] if resolved.size else 1.0)
+        return tuple(float(time) for time in times)
+
+    def end(self, time: float) -> _End:
+        arguments = (self.kernel, self.residual, time)
+        change, gap, kernel, missed = _end(self.model, self.inputs, *map(on_device, arguments))
+        return _End(Regime(float(change), float(gap)), kernel, float(missed))
+
+    def gap_span(self, share: float, time: float) -> tuple[float, float]:
+        """The span that the outputs' gap at `time` leaves, as factors of it."""
+        linear = reach_times(self.kernel, self.residual, (share,))[0]
+        if not np.isfinite(linear):
+            return math.nan, math.nan
+        missed = self.end(time).missed
+        above, below = (math.sqrt(share) + missed) ** 2, math.sqrt(share) - missed
+        low = reach_times(self.kernel, self.residual, (above,))[0] if above < 1 else 0.0
+        high = reach_times(self.kernel, self.residual, (below**2,))[0] if below > 0 else math.inf
+        return (float(low / time), float(high / time)) if time > 0 else (1.0, 1.0)
+
+
+def _times_along(kernels, places, residual, shares) -> list[float]:
+    r"""When $\dot r = -K(t)\,r$ reaches each share of the loss. $K$ is constant between two places,
+    the mean of theirs, and beyond the last one what it is there.
+    """
+    initial, times = float(residual @ residual), [math.inf] * len(shares)
+    begin = np.concatenate([[0.0], places])
+    means = [(one + two) / 2 for one, two in itertools.pairwise(kernels)] + [kernels[-1]]
+    for kernel, start, length in zip(means, begin, [*np.diff(begin), math.inf], strict=True):
+        now = float(residual @ residual) / initial
+        open_shares = [i for i, time in enumerate(times) if not np.isfinite(time)]
+        wanted = tuple(min(shares[i] / now, 1.0) for i in open_shares)
+        for i, time in zip(open_shares, reach_times(kernel, residual, wanted), strict=True):
+            if time <= length and np.isfinite(time):
+                times[i] = float(start + time)
+        if np.isfinite(length):
+            values, vectors = np.linalg.eigh(kernel)
+            residual = vectors @ (np.exp(-np.maximum(values, 0) * length) * (vectors.T @ residual))
+    return times
 
 
 @eqx.filter_jit
@@ -142,7 +257,9 @@ def _start(model, inputs):
 
 @eqx.filter_jit
 def _end(model, inputs, kernel, residual, time):
-    """Relative kernel change and linearisation gap at the end of the lazy path."""
+    """Relative kernel change and linearisation gap at the end of the lazy path, the kernel there,
+    and the gap relative to the first residual.
+    """
     features = model.embed(inputs)
     outputs, pull = model.pullback(features)
     values, vectors = jnp.linalg.eigh(kernel)
@@ -157,9 +274,10 @@ def _end(model, inputs, kernel, residual, time):
     step = (moved.respond(features) - outputs).reshape(-1)
     kernel_after = block_of_features(moved, features)
     change = jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel)
-    size = jnp.linalg.norm(step)
-    gap = jnp.linalg.norm(step + kernel @ push) / jnp.where(size > 0, size, 1.0)
-    return change, gap
+    size, whole = jnp.linalg.norm(step), jnp.linalg.norm(residual)
+    missed = jnp.linalg.norm(step + kernel @ push)
+    gap = missed / jnp.where(size > 0, size, 1.0)
+    return change, gap, kernel_after, missed / jnp.where(whole > 0, whole, 1.0)
 
 
 @double
@@ -213,6 +331,7 @@ def laziness(
         slope,
         shares,
         tuple(path),
+        time_spans(model, data, shares) if shares else (),
     )
 
 

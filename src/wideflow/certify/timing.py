@@ -1,12 +1,8 @@
 r"""When the loss should have fallen how far, by the linearised dynamics
 $\dot r = -\widehat\Theta_0 r$, and what that is worth.
 
-The times are exact for the linearised dynamics. Training itself leaves that path; how far, the path
-itself tells (`certify.laziness`): with $w = \max(R, G)$ where the linearised loss reaches a share,
-measured times lie within a factor $1 + 5w$ of the predicted ones as long as $w\le1/2$. The factor
-is no theorem: on two ill-conditioned tables, eight ReLU networks from NTK to pure power law, the
-largest (ratio - 1)/w was 3.4; 5 leaves room, and `tests/certify/test_regime.py` asks it of a third
-table.
+The times are exact for the linearised dynamics. Training itself leaves that path; what the times
+are worth to it, the path itself tells (`certify.laziness.time_spans`).
 """
 
 from dataclasses import dataclass
@@ -19,13 +15,6 @@ from ..limits.time_to_loss import reach_times
 
 SHARES = (0.5, 0.1, 0.01, 0.001)
 POINTS = 80
-
-
-def time_factor(regime) -> float:
-    r"""$1 + 5\max(R, G)$: within this factor of the predicted time the network itself gets
-    there.
-    """
-    return 1.0 + 5.0 * regime.richness
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,7 @@ FUNCTIONS: dict[str, Callable] = {
     "tanh": lambda: "tanh",
     "sigmoid": sigmoid,
     "gelu": _gelu,
+    "silu": lambda: "silu",
     "leaky_relu": lambda negative_slope=0.01: leaky_relu(negative_slope),
     "softplus": _softplus,
     "erf": scaled_erf,
@@ -188,6 +189,7 @@ MODULES: dict[type, Callable[[Any], ActivationLike]] = {  # each of a part of it
     nn.Tanh: lambda part: "tanh",
     nn.Sigmoid: lambda part: sigmoid(),
     nn.GELU: lambda part: _gelu(part.approximate),
+    nn.SiLU: lambda part: "silu",
     nn.LeakyReLU: lambda part: leaky_relu(part.negative_slope),
     nn.Softplus: lambda part: _softplus(part.beta),
 }

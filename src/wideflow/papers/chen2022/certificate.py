@@ -5,6 +5,7 @@ it exactly (`wf.maps`) and judged there; for NTK time is then divided by the wid
 given in the time of the original network.
 """
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -68,7 +69,7 @@ def _under_ntk(verdict: Verdict, model) -> Verdict:
     if not numbers.get("chat", 0.0) > 0 or verdict.outcome is Outcome.HOLDS:
         return verdict
     magnitude = numbers["chat"] / width**0.5
-    if numbers.get("beta", 0.0) >= 1:
+    if 1 <= numbers.get("beta", 0.0) < math.inf:
         text += (
             f"; under NTK chat = sqrt(m) c, so that about {numbers['beta'] ** 2:.3g} times the "
             "width would do too"

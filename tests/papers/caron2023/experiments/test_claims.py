@@ -77,7 +77,7 @@ def regression_table() -> xr.Dataset:
                 five(numbers["transfer_10"]),
             ),
         },
-        {"convention": "released", "width": 2000, "steps": 100_000, "largest": 0},
+        {"convention": "released", "width": 2000, "rate": 1.0, "steps": 100_000, "largest": 0},
         dataset=["concrete"],
         part=["train", "test"],
     )
@@ -102,6 +102,8 @@ def test_the_published_table_of_concrete_satisfies_every_claim():
     assert sum(c.published is not None for c in found) == 36
     assert len(regression.draw(made).panels) == 9
     assert len(figure2.draw(made).panels) == 1
+    for drawn in (regression.draw(made), figure2.draw(made)):  # the picture alone says what was run
+        assert "m = 2000, 100000 steps of rate 1 on the mean square" in drawn.caption
 
 
 @pytest.mark.parametrize(
@@ -134,6 +136,7 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
             "pruned_risk": (axes, five(numbers["risk"])),
             "pruned_accuracy": (axes, five(numbers["accuracy"])),
             "transfer_risk": (("top", "setting", "seed"), 0.05),
+            "transfer_test_risk": (("top", "setting", "seed"), 0.06),
             "transfer_test_accuracy": (("top", "setting", "seed"), five(numbers["transfer_10"])),
         },
         {"convention": "released", "width": 2000, "rate": 8.0, "steps": 25_000, "samples": 5000},
@@ -146,7 +149,11 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
     found = digits.claims(made)
     assert [c.text for c in found if not c.satisfied] == []
     assert sum(c.published is not None for c in found) == 8 * 4
-    assert len(figure10.EXPERIMENT.draw(made).panels) == 9
+    shown = {panel.title for panel in figure10.EXPERIMENT.draw(made).panels}
+    # among the paper's nine panels: training and test risk of training, pruning and transfer
+    for after in ("", " after pruning", " of transfer"):
+        assert {f"Training risk{after}", f"Test risk{after}", f"Test accuracy{after}"} < shown
+    assert len(shown) == 9 + 3
 
 
 @pytest.mark.parametrize(("off", "holds"), [(0.09, True), (0.1, False)])

@@ -3,6 +3,7 @@ that diverged.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -52,6 +53,24 @@ def test_a_trained_pruned_network_is_judged_by_what_needs_no_node_law():
     assert certificate.count(Outcome.VIOLATED) == 0
     decay = next(p for p in certificate.promises if p.theorem == "LemmaD1")
     assert decay.outcome is Outcome.HOLDS
+
+
+def test_smooth_is_not_analytic():
+    # half a parabola below height 1/2, straight above: one continuous derivative, |sigma'| <= 1 and
+    # |sigma''| <= 1, but not analytic
+    one = wf.activations.Activation(
+        "half_huber",
+        lambda z: jnp.where(z < 1, jnp.maximum(z, 0) ** 2 / 2, z - 0.5),
+        lambda z: jnp.clip(z, 0, 1),
+        lambda z: jnp.where((z > 0) & (z < 1), 1.0, 0.0),
+        1.0,
+        1.0,
+        analytic=False,
+    )
+    net = network(one)
+    for verdict in (*statements(net).values(), caron2023.Proposition31()(DATA.inputs, one)):
+        assert verdict.outcome is Outcome.NOT_APPLICABLE
+        assert "neither ReLU nor analytic" in verdict.message
 
 
 @pytest.mark.parametrize("activation", ["leaky_relu", "abs"])

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.papers.chen2022.experiments.common import (
+    caption,
     descend,
     last,
     recording,
@@ -83,3 +84,15 @@ def test_the_scalings_share_their_draws():
 
 def test_last_of_an_empty_run_is_missing():
     assert np.isnan(last(xr.DataArray([np.nan, np.nan], dims="record")))
+
+
+def test_a_picture_says_what_was_run():
+    attrs = {"loss": "half mean", "samples": 100, "features": 20, "figure": "chen2022, Figure 4"}
+    attrs |= {"literal": 0, "fraction": 0.2, "careful_fraction": 0.02, "steps_of_one": 50_000}
+    text = caption(xr.Dataset(coords={"seed": [0, 1]}, attrs=attrs))
+    assert text == (
+        "half mean. n = 100, d = 20; steps of 0.2/λ_max(K⁰) (0.02/λ_max for MF); mean over 2 "
+        "seeds. Compare chen2022, Figure 4."
+    )
+    whole = caption(xr.Dataset(coords={"seed": [0]}, attrs=attrs | {"literal": 1}))
+    assert "; 50000 steps of 1; one seed." in whole

@@ -226,3 +226,16 @@ def test_an_equality_is_judged_to_the_accuracy_of_the_run(precision, dynamics):
     faster = run.table.assign_coords(time=1.2 * run.table["time"])  # a loss too large for its time
     verdict = ch.PolyakLojasiewicz().evaluate(run.start, data, faster)
     assert verdict.outcome is wf.Outcome.VIOLATED
+
+
+def test_a_start_without_active_neurons_is_not_advised_to_grow_its_output():
+    # two neurons: at some of the samples none starts in the middle third, so that beta is infinite
+    # whatever c is
+    data = wf.data.random_labels(jax.random.key(0), samples=4, features=9)
+    net = wf.Shallow.init(
+        0, features=9, width=2, activation="tanh", scaling=wf.scalings.MeanField()
+    )
+    verdict = ch.Certificate()(net, data)
+    assert verdict.numbers["beta"] == np.inf
+    assert "times larger output weights" not in verdict.message
+    assert "no neuron starts in the middle third" in verdict.message

@@ -41,6 +41,7 @@ from .members import (
     labels,
     least,
     levels_of,
+    mean_of,
     movement_panel,
     prune_members,
     rises,
@@ -165,50 +166,39 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 
 def panels(table: xr.Dataset) -> dict:
+    """The nine panels of Figure 10, and the accuracies (Figure 3 has two of them)."""
     ranking = str(table.attrs["convention"])
     step, removed, top = "descent steps", "removed nodes", "features kept"
-    accuracy = table["pruned_accuracy"].sel(importance=ranking)
+    squares, right = "mean of squares", "share right"
+    accuracy = table["pruned_accuracy"].sel(importance=ranking, part="test")
     risk = table["pruned_risk"].sel(importance=ranking)
+    transferred = {
+        name: table[f"transfer_{name}"].transpose(..., "top")
+        for name in ("risk", "test_risk", "test_accuracy")
+    }
+
+    def panel(values, axis, title, label, quantity, yscale="linear"):
+        return curves(table, values, axis, title, label, quantity, yscale=yscale)
+
     return {
-        "risk": curves(
-            table, table["risk"], "step", "Training risk", step, "mean of squares", yscale="log"
-        ),
-        "accuracy": curves(
-            table, table["test_accuracy"], "step", "Test accuracy", step, "share right"
-        ),
+        "risk": panel(table["risk"], "step", "Training risk", step, squares, "log"),
+        "test_risk": panel(table["test_risk"], "step", "Test risk", step, squares, "log"),
+        "accuracy": panel(table["test_accuracy"], "step", "Test accuracy", step, right),
         "movement": movement_panel(table, step),
         **kernel_panels(table, step),
-        "pruned": curves(
-            table,
-            risk.sel(part="train"),
-            "removed",
-            "Training risk after pruning",
-            removed,
-            "mean of squares",
+        "pruned": panel(
+            risk.sel(part="train"), "removed", "Training risk after pruning", removed, squares
         ),
-        "pruned_test": curves(
-            table,
-            accuracy.sel(part="test"),
-            "removed",
-            "Test accuracy after pruning",
-            removed,
-            "share right",
+        "pruned_test_risk": panel(
+            risk.sel(part="test"), "removed", "Test risk after pruning", removed, squares
         ),
-        "transfer": curves(
-            table,
-            table["transfer_risk"].transpose(..., "top"),
-            "top",
-            "Training risk of transfer",
-            top,
-            "mean of squares",
+        "pruned_test": panel(accuracy, "removed", "Test accuracy after pruning", removed, right),
+        "transfer": panel(transferred["risk"], "top", "Training risk of transfer", top, squares),
+        "transfer_test_risk": panel(
+            transferred["test_risk"], "top", "Test risk of transfer", top, squares
         ),
-        "transfer_test": curves(
-            table,
-            table["transfer_test_accuracy"].transpose(..., "top"),
-            "top",
-            "Test accuracy of transfer",
-            top,
-            "share right",
+        "transfer_test": panel(
+            transferred["test_accuracy"], "top", "Test accuracy of transfer", top, right
         ),
     }
 
@@ -218,8 +208,11 @@ def figure(title: str, shown, table: xr.Dataset, which: str) -> FigureSpec:
         title,
         shown,
         columns=3 if len(shown) > 4 else 2,
-        caption="Mean over seeds, band of one deviation; convention "
-        f"{table.attrs['convention']}. Compare caron2023, {which}.",
+        caption="{}; {samples} images, m = {width}, {steps} "
+        "steps of rate {rate:g} on the mean square, convention {convention}. Compare caron2023, {} "
+        "(5 000 images, m = 2000, 200 000 steps of rate 1).".format(
+            mean_of(table), which, **table.attrs
+        ),
     )
 
 

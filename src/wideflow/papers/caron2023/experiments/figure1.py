@@ -162,12 +162,16 @@ def draw(table: xr.Dataset) -> FigureSpec:
             low = middle - spread if scale == "linear" else np.maximum(middle - spread, middle / 3)
             lines.append(Line(table.time.values, middle, str(name), low, middle + spread))
         panels.append(Panel(title, "flow time t", label, lines, yscale=scale))
+    convention = table.attrs["convention"]
     return FigureSpec(
         "Node scaling from lazy (γ=1) to rich (γ=0)",
         panels,
         caption="Mean over {} seeds, band of one standard deviation; n = {samples}, d = "
-        "{features}, m = {width}, convention {convention}. "
-        "Compare caron2023, Figure 1.".format(table.sizes["seed"], **table.attrs),
+        "{features}, m = {width}, convention {convention} (noise {:g}, initial weights of "
+        "deviation {:.3g}). Compare caron2023, Figure 1, whose Gram change is the square root of "
+        "this one.".format(
+            table.sizes["seed"], NOISE[convention], DEVIATION[convention], **table.attrs
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from ....experiments.base import Experiment
 from ....figures import FigureSpec
-from .regression import DEFAULT, SMOKE, Settings, claims, panels, run
+from .regression import DEFAULT, SMOKE, Settings, caption, claims, panels, run
 
 DATASETS = ("concrete", "energy", "airfoil", "plant")
 SHOWN = {"concrete": "movement", "energy": "drift", "airfoil": "pruned", "plant": "transfer_test"}
@@ -26,8 +26,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Regression under asymmetric node scaling",
         shown,
-        caption="Mean over seeds, band of one deviation; convention "
-        f"{table.attrs['convention']}. Compare caron2023, Figure 2.",
+        caption=caption(table, "Figure 2"),
     )
 
 

@@ -31,6 +31,7 @@ from .members import (
     curves,
     labels,
     levels_of,
+    mean_of,
     movement_panel,
     prune_members,
     train_members,
@@ -135,8 +136,8 @@ def figure(table: xr.Dataset, title: str, which: str) -> FigureSpec:
         f"{features}: {title}",
         panels(table),
         caption=f"{features}, width {table.attrs['width']}, "
-        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
-        f"deviation. Compare caron2023, {which}, which has features of ResNet-18.",
+        f"{table.attrs['epochs']} epochs. {mean_of(table)}. Compare caron2023, {which}, which has "
+        "features of ResNet-18.",
     )
 
 

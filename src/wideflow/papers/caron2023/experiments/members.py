@@ -208,6 +208,12 @@ def curves(
     return Panel(title, x, y, lines, xscale=xscale, yscale=yscale)
 
 
+def mean_of(table: xr.Dataset) -> str:
+    """What a curve and its band are, for captions."""
+    seeds = table.sizes["seed"]
+    return f"Mean over {seeds} seeds, band of one deviation" if seeds > 1 else "One seed"
+
+
 def movement_panel(table: xr.Dataset, step: str) -> Panel:
     """Of the most-moved node."""
     title = "Movement of the most-moved node"
@@ -222,7 +228,7 @@ def kernel_panels(table: xr.Dataset, step: str) -> dict[str, Panel]:
             table,
             drift,
             "step",
-            "Change of the Gram matrix (square root)",
+            "Gram change (square root)",
             step,
             "‖Θ(t) − Θ(0)‖₂^½",
         ),
@@ -230,7 +236,7 @@ def kernel_panels(table: xr.Dataset, step: str) -> dict[str, Panel]:
             table,
             table["kernel_gap"],
             "step",
-            "Smallest eigenvalue of the Gram matrix",
+            "Smallest Gram eigenvalue",
             step,
             "λ_min(Θ)",
             yscale="log",

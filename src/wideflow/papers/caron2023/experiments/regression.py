@@ -41,6 +41,7 @@ from .members import (
     labels,
     least,
     levels_of,
+    mean_of,
     movement_panel,
     prune_members,
     rises,
@@ -296,14 +297,22 @@ def panels(table: xr.Dataset) -> dict:
     }
 
 
+def caption(table: xr.Dataset, which: str) -> str:
+    """What was run, beside what the paper's figure `which` shows."""
+    return (
+        "{}; m = {width}, {steps} steps of rate {rate:g} on "
+        "the mean square, convention {convention}. Compare caron2023, {} (m = 2000, 100 000 steps "
+        "of rate 1).".format(mean_of(table), which, **table.attrs)
+    )
+
+
 def draw(table: xr.Dataset) -> FigureSpec:
     name = str(table["dataset"].values[0])
     return FigureSpec(
         f"{name}: training, pruning and transfer",
         list(panels(table.isel(dataset=0)).values()),
         columns=3,
-        caption="Mean over seeds, band of one deviation; convention "
-        f"{table.attrs['convention']}. Compare caron2023, Figures 6-9.",
+        caption=caption(table, "Figures 6-9"),
     )
 
 

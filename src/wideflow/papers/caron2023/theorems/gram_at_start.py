@@ -107,7 +107,7 @@ class Proposition31(AbstractTheorem):
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"{act.name!r} is a polynomial", numbers
             )
-        if act.kinks and act.name != "relu":
+        if not act.analytic and act.name != "relu":
             text = (
                 f"{act.name!r} is neither ReLU nor analytic; kappa_n = {spectral.smallest:.3g} by "
                 "its closed form"

@@ -140,7 +140,7 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
         faults.append(f"kappa_n = {mean.smallest:.3g} is below its rounding {mean.resolution:.1g}")
     if act.polynomial:
         faults.append(f"{act.name!r} is a polynomial")
-    elif act.kinks and act.name != "relu":
+    elif not act.analytic and act.name != "relu":
         faults.append(f"{act.name!r} is neither ReLU nor analytic (Assumption 2.2)")
     elif not act.lipschitz <= 1.0 + 1e-12:
         faults.append(f"|sigma'| reaches {act.lipschitz:.4g} > 1 for {act.name!r}")

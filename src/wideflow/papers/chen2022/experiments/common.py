@@ -113,6 +113,24 @@ def tell(table: xr.Dataset, settings, **more) -> xr.Dataset:
     return table.assign_attrs({**attributes, "loss": REDUCTION, **more})
 
 
+def caption(table: xr.Dataset, spread: str = "") -> str:
+    """What was run, as a picture says it of itself; `spread` is what bars or bands are."""
+    attrs, seeds = table.attrs, table.sizes["seed"]
+    names = {"samples": "n", "features": "d", "width": "m = D"}
+    sizes = ", ".join(
+        f"{n} = {attrs[k]}" for k, n in names.items() if isinstance(attrs.get(k), int)
+    )
+    steps = (
+        f"{attrs['steps_of_one']} steps of 1"
+        if attrs["literal"]
+        else f"steps of {attrs['fraction']:g}/λ_max(K⁰)"
+    )
+    careful = attrs.get("careful_fraction")
+    steps += f" ({careful:g}/λ_max for MF)" if careful and not attrs["literal"] else ""
+    mean = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
+    return f"{attrs['loss']}. {sizes}; {steps}; {mean}{spread}. Compare {attrs['figure']}."
+
+
 def slope(x, y) -> tuple[float, float]:
     """Least-squares slope and the share of variance explained."""
     x, y = np.asarray(x, float), np.asarray(y, float)

@@ -22,7 +22,7 @@ from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel, Points
 from ....models.embeddings import Identity, Quadratic
 from ....models.shallow import Shallow
-from .common import LITERAL_STEPS, descend, last, records_of, stack, tell
+from .common import LITERAL_STEPS, caption, descend, last, records_of, stack, tell
 
 EMBEDDINGS = {"plain": Identity, "quadratic": Quadratic}
 
@@ -146,7 +146,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "A quadratic teacher, with and without its embedding",
         panels,
-        caption=table.attrs["loss"] + ". Mean over seeds, bars of one deviation.",
+        caption=caption(table, ", bars of one deviation"),
     )
 
 

@@ -16,7 +16,7 @@ import xarray as xr
 from ....experiments.base import Claim, Experiment
 from ....experiments.spread import deviation
 from ....figures import FigureSpec, HLine, Panel, Points
-from .common import LITERAL_STEPS, last, stack, tell
+from .common import LITERAL_STEPS, caption, last, stack, tell
 from .scalings import compare
 
 
@@ -78,7 +78,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         f"Three scalings of one network, m = D = {width}",
         panels,
         columns=3,
-        caption=table.attrs["loss"] + ". Mean over seeds.",
+        caption=caption(table),
     )
 
 

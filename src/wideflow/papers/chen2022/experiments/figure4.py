@@ -16,7 +16,7 @@ import xarray as xr
 
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
-from .common import LITERAL_STEPS, last, slope, stack, tell
+from .common import LITERAL_STEPS, caption, last, slope, stack, tell
 from .scalings import compare
 
 
@@ -127,7 +127,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         f"Features move in both mean-field scalings, not in NTK (n = {n})",
         panels,
         columns=3,
-        caption=table.attrs["loss"],
+        caption=caption(table),
     )
 
 

@@ -199,9 +199,12 @@ class Certificate(AbstractRunTheorem):
             "needed_chat": problem.magnitude * ratio,
         }
         if not ratio < 1:
-            message = (
-                f"beta = {ratio:.3g} is not below 1; about {ratio:.3g} times larger output weights "
-                "would be needed"
+            message = f"beta = {ratio:.3g} is not below 1; " + (
+                f"about {ratio:.3g} times larger output weights would be needed"
+                if math.isfinite(ratio)
+                else "at some input no neuron starts in the middle third of the interval "
+                f"{problem.interval}, which no output weights mend: take another `interval` or a "
+                "wider network"
             )
             return Verdict(Outcome.NOT_APPLICABLE, 1 - ratio, message, numbers)
         eta = problem.eta_tilde * (1 - ratio) ** (2 / 3)
