@@ -106,6 +106,26 @@ def test_sharpness_is_the_hessians_largest_eigenvalue(run):
     assert_allclose(look.hessian_eigenvalues(net, DATA, 3, depth=60), top[:3], rtol=1e-6)
 
 
+def test_equal_eigenvalues_come_as_often_as_they_are_there():
+    """A Krylov space holds one direction of each eigenvalue, and closes after three here."""
+    rng = np.random.default_rng(5)
+    directions, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    expected = [3.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    matrix = jnp.asarray(directions * expected @ directions.T)
+    values = largest_eigenvalues(lambda v: matrix @ v, jnp.asarray(rng.normal(size=8)), 40, 8)
+    assert_allclose(values, expected, atol=1e-13)
+
+
+def test_a_hessian_of_low_rank_has_eigenvalues_zero_and_none_invented():
+    # ReLU bends nowhere, so that the Hessian of half the sum of squares is J'J (12 x 12): its
+    # eigenvalues are the three of JJ', and nine zeros
+    net = wf.Shallow.init(0, features=3, width=4)
+    data = wf.Dataset(np.eye(3), [0.3, -0.5, 0.8])
+    gram = np.linalg.eigvalsh(wf.observables.tangent_gram(net, data.inputs))[::-1]
+    values = wf.observables.hessian_eigenvalues(net, data, 12)
+    assert_allclose(values, [*gram, *np.zeros(9)], atol=1e-14)
+
+
 @pytest.mark.parametrize("rank", [1, 3, 12])
 def test_lanczos_on_operators_of_low_rank(rank):
     rows = RNG.normal(size=(rank, 12))

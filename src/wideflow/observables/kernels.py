@@ -89,10 +89,12 @@ def tangent_products(model, inputs):
         model: where the Jacobian $J$ is taken.
         inputs: shape (sample, feature).
     """
-    jacobian = jacobian_of(model, embedded(model, inputs))
+    features = embedded(model, inputs)
+    jacobian = jacobian_of(model, features)
     _, here = jacobian.linearise(parameters(model))
     product = jax.jit(jacobian.gram_map(here))
-    return double(lambda vector: product(jnp.asarray(vector)))
+    shape = str(jax.eval_shape(model.respond, features).shape)
+    return double(lambda vector: product(real_array("vector", vector, shape)))
 
 
 @double

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from .._core.arrays import real_values
-from .._core.errors import check_count, check_kind, check_positive, check_takes
+from .._core.errors import check_count, check_kind, check_positive, check_takes, listing
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import Snapshot
@@ -165,6 +166,13 @@ def check_record(record) -> None:
             f"`record` must be a list of observables or functions of a snapshot, got {record!r}."
         )
     for observable in record if isinstance(record, Sequence) else (record,):
+        taken = {getattr(observable, "name", ""), *getattr(observable, "axes", ())}
+        if taken & set(RESERVED_AXES):
+            raise ValueError(
+                f"`record` must not use the names {listing(RESERVED_AXES)}, which the table has for "
+                f"its own coordinates, got {listing(sorted(taken & set(RESERVED_AXES)))}. Give the "
+                "observable another name or axis."
+            )
         if isinstance(observable, type):
             raise ValueError(
                 f"`record` must hold observables, got the class {observable.__name__} itself. "
@@ -236,6 +244,11 @@ class Recorder:
         values = (np.asarray(value) for value in e.whole(row))
         row = dict(zip(self.names, values, strict=True))
         if not self.rows:
+            if row["loss"].ndim > len(self._lead):
+                raise ValueError(
+                    "`record` must give the name 'loss' to one number, got an array of shape "
+                    f"{row['loss'].shape[len(self._lead) :]}. Give the observable another name."
+                )
             self._check_axes(row)
         self.rows.append(row)
         self.positions.append((np.asarray(step), np.asarray(time)))
@@ -366,8 +379,16 @@ def _recorded(observable: Callable, snapshot):
     except ValueError as error:
         error.add_note(f"It is {name!r} in `record`.")
         raise
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(
+            "`record` must hold functions written with `jax.numpy`, for they are compiled, but "
+            f"{name!r} asks for a number that is not known yet: {str(error).splitlines()[0]}"
+        ) from error
     try:
-        return jnp.asarray(value)
+        value = jnp.asarray(value)
+        if jnp.iscomplexobj(value):
+            raise TypeError("complex numbers")
+        return value
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`record` must hold functions that return numbers or arrays, but {name!r} returned "
