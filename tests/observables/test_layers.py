@@ -136,6 +136,15 @@ def test_lanczos_on_operators_of_low_rank(rank):
     assert float(values[0]) == pytest.approx(np.linalg.eigvalsh(matrix)[-1], rel=1e-10)
 
 
+def test_a_kernel_of_zero_that_stays_zero_has_not_moved():
+    """tanh' underflows at pre-activations of 1e8: no gradient, so nothing moves."""
+    net = wf.Shallow(1e8 * np.ones((2, 1)), [1.0, -1.0], activation="tanh")
+    data = wf.Dataset([[1.0], [2.0]], [0.3, -0.5])
+    record = [wf.observables.KernelDistance()]
+    run = wf.train(net, data, wf.GradientDescent(0.1), steps=2, record=record)
+    assert_allclose(run.table.kernel_change, [0.0, 0.0, 0.0], atol=0)
+
+
 def test_models_without_layers_are_told_so():
     net = wf.Shallow.init(0, features=5, width=4)
     with pytest.raises(ValueError, match="looks into the layers of a `Deep` network, got Shallow"):

@@ -261,7 +261,11 @@ class KernelDistance(AbstractObservable):
     def __call__(self, snapshot):
         now, start = (self.watched.gram(m, snapshot) for m in (snapshot.model, snapshot.start))
         size = spectral_norm if self.norm == "spectral" else jnp.linalg.norm
-        return size(now - start) / size(start) if self.relative else size(now - start)
+        distance, unit = size(now - start), size(start)
+        if not self.relative:
+            return distance
+        # a kernel of zero that stayed zero, as of neurons that are all saturated, has not moved
+        return jnp.where((unit == 0) & (distance == 0), 0.0, distance / unit)
 
 
 class KernelMinEigenvalue(AbstractObservable):

@@ -398,6 +398,7 @@ def two_layer_bound(
     check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
     check_count("samples", samples)
     check_positive("radius", radius)
+    _check_output(model, output)
     return (
         float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
         * radius
