@@ -8,7 +8,7 @@ import numpy as np
 
 from ._core.annotations import check_fields
 from ._core.arrays import real_values
-from ._core.errors import check_choice, check_count, check_kind, check_number, check_positive
+from ._core.errors import check_choice, check_count, check_kind, check_positive
 
 __all__ = ["Bars", "FigureSpec", "HLine", "Heatmap", "Line", "Panel", "Points", "VLine"]
 
@@ -108,7 +108,6 @@ class HLine:
 
     def __post_init__(self):
         check_fields(self)
-        check_number("y", self.y)
         check_choice("dash", self.dash, DASHES)
 
 
@@ -128,7 +127,6 @@ class VLine:
 
     def __post_init__(self):
         check_fields(self)
-        check_number("x", self.x)
         check_choice("dash", self.dash, DASHES)
 
 

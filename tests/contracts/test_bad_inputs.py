@@ -430,13 +430,11 @@ CASES = {
         ("wf.figures.Line([0, 1], [0, 1], low=[0])", "low"),
         ("wf.figures.Points([0, 1], [0, 1], size=-1)", "size"),
         ("wf.figures.Points([0, 1], [0, 1], errors=[-1, -1])", "errors"),
-        ("wf.figures.HLine(np.nan)", "y"),
         ("wf.figures.Bars([1], [1])", "names"),
         ("wf.figures.FigureSpec('t', [])", "panels"),
         ("wf.save_figure('spec', 'stem')", "spec"),
         ("wf.Claim('text', value=1.0, at_least=2.0, at_most=1.0)", "at_least"),
         ("wf.Claim('text', value=1.0, expected=1.0, tolerance=-0.1)", "tolerance"),
-        ("wf.Claim('text', value=1.0, at_least=np.nan)", "at_least"),
     ],
     "estimators": [
         ("R().fit(X, ['a'] * 20)", "y"),

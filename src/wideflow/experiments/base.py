@@ -47,9 +47,6 @@ class Claim:
 
     def __post_init__(self):
         check_fields(self)
-        for name in ("expected", "tolerance", "at_least", "at_most"):
-            if (bound := getattr(self, name)) is not None and math.isnan(bound):
-                raise ValueError(f"`{name}` of claim {self.text!r} must be a number, got {bound}.")
         if self.tolerance is not None and self.tolerance < 0:
             raise ValueError(
                 f"`tolerance` of claim {self.text!r} must not be negative, got {self.tolerance}."
