@@ -232,7 +232,5 @@ class FigureSpec:
     def __post_init__(self):
         check_fields(self)
         check_count("columns", self.columns)
-        if len(self.panels) == 0:
-            raise ValueError(f"`panels` of figure {self.title!r} must hold at least one, got none.")
         for panel in self.panels:
             check_kind("panels", panel, Panel, "a `Panel`")

@@ -431,7 +431,11 @@ CASES = {
         ("wf.figures.Points([0, 1], [0, 1], size=-1)", "size"),
         ("wf.figures.Points([0, 1], [0, 1], errors=[-1, -1])", "errors"),
         ("wf.figures.Bars([1], [1])", "names"),
-        ("wf.figures.FigureSpec('t', [])", "panels"),
+        (
+            "wf.figures.FigureSpec('t', [wf.figures.Panel('t', 'x', 'y', [wf.figures.HLine(1.0)])], "
+            "columns=0)",
+            "columns",
+        ),
         ("wf.save_figure('spec', 'stem')", "spec"),
         ("wf.Claim('text', value=1.0, at_least=2.0, at_most=1.0)", "at_least"),
         ("wf.Claim('text', value=1.0, expected=1.0, tolerance=-0.1)", "tolerance"),
