@@ -8,7 +8,7 @@ import numpy as np
 
 from ._core.annotations import check_fields
 from ._core.arrays import real_values
-from ._core.errors import check_choice, check_kind
+from ._core.errors import check_choice, check_count, check_kind, check_positive
 
 __all__ = ["Bars", "FigureSpec", "HLine", "Heatmap", "Line", "Panel", "Points", "VLine"]
 
@@ -23,6 +23,12 @@ DASHES = ("solid", "dashed", "dotted", "dashdot")
 def _numbers(mark, name: str) -> np.ndarray:
     """A field of numbers, NaN where nothing is drawn."""
     return np.asarray(real_values(name, getattr(mark, name), finite=False, empty=True))
+
+
+def _check_beside(mark, name: str, x: np.ndarray) -> None:
+    """Numbers beside the points, where they are given: one a point."""
+    if getattr(mark, name) is not None and _numbers(mark, name).shape[:1] != x.shape[:1]:
+        raise ValueError(f"`{name}` of {mark.label!r} must have one number for each `x`.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +57,7 @@ class Line:
         if x.shape[:1] != y.shape[:1]:
             raise ValueError(f"`x` and `y` of line {self.label!r} differ in length.")
         for name in ("low", "high"):
-            if getattr(self, name) is not None:
-                _numbers(self, name)
+            _check_beside(self, name, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +85,11 @@ class Points:
         x, y = _numbers(self, "x"), _numbers(self, "y")
         if x.shape[:1] != y.shape[:1]:
             raise ValueError(f"`x` and `y` of points {self.label!r} differ in length.")
+        check_positive("size", self.size)
         for name in ("errors", "values"):
-            if getattr(self, name) is not None:
-                _numbers(self, name)
+            _check_beside(self, name, x)
+        if self.errors is not None and np.any(_numbers(self, "errors") < 0):
+            raise ValueError(f"`errors` of points {self.label!r} must not be negative.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +148,8 @@ class Bars:
 
     def __post_init__(self):
         check_fields(self)
+        for name in self.names:
+            check_kind("names", name, str, "text, one a bar")
         if len(self.names) != len(_numbers(self, "heights")):
             raise ValueError(f"`names` and `heights` of bars {self.label!r} differ in length.")
 
@@ -222,5 +231,6 @@ class FigureSpec:
 
     def __post_init__(self):
         check_fields(self)
+        check_count("columns", self.columns)
         for panel in self.panels:
             check_kind("panels", panel, Panel, "a `Panel`")

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 PREAMBLE = """
-import functools, json, sys, warnings
+import functools, json, sys, tempfile, warnings
 import numpy as np, jax, jax.numpy as jnp, xarray as xr, wideflow as wf
 warnings.simplefilter("ignore")
 obs, T = wf.observables, wf.theorems
@@ -29,6 +29,13 @@ make = lambda key, width: ((lambda w, v: v @ w.sum(0)), jax.random.normal(key, (
 R = functools.partial(wf.WideRegressor, width=8, epochs=3, random_state=0)
 X = np.random.default_rng(0).normal(size=(20, 3))
 t = X[:, 0] + 0.1 * X[:, 1]
+two = wf.BiasedTwoLayer(x, np.ones(3), np.ones(3))
+three = wf.BiasedThreeLayer(x, np.ones(3), np.ones((4, 3)), np.ones(4), np.ones(4))
+forty = wf.Dataset(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40.0))
+spec = {"experiment": "caron2023-figure1", "size": "smoke"}
+folder = tempfile.TemporaryDirectory()
+table = folder.name + "/table.csv"
+_ = open(table, "w").write("a,b,c\\n1,2,3\\n4,5,7\\n5,1,2\\n")
 """
 
 RUNNER = """
@@ -320,6 +327,118 @@ CASES = {
         ("wf.torch.from_torch(5)", "module"),
         ("wf.torch.Watch(5, x)", "module"),
         ("wf.torch.lightning_callback(x, every=0)", "every"),
+    ],
+    "sizes that no machine holds": [
+        ("wf.data.sphere(0, 10**13, 3)", "samples"),
+        ("wf.data.sphere_sines(0, samples=10**13, features=3)", "samples"),
+        ("wf.data.random_labels(0, samples=10**13)", "samples"),
+        ("wf.data.waves(0, samples=10**13)", "samples"),
+        ("wf.data.quadratic_teacher(0, samples=10**13)", "samples"),
+        ("wf.data.one_hot([0, 1], classes=10**13)", "labels"),
+        ("wf.populations.MultiIndex('erf', x).sample(0, 10**13)", "samples"),
+        ("wf.Homogeneous.init(0, features=3, width=10**13)", "width"),
+        ("wf.MeanFieldStack.init(0, dimensions=[3, 1], widths=[10**13])", "widths"),
+        ("wf.Deep.init(0, wf.mlp(1, 10**13), 3)", "layer 1"),
+        ("wf.BiasedTwoLayer.init(0, features=3, width=10**13, output_std=1.0)", "width"),
+        ("wf.scalings.Zipf().node_scales(10**13)", "width"),
+        ("wf.limits.limit_nodes(wf.scalings.Zipf(), 10**13)", "count"),
+        ("wf.Shallow.init(0, features=3, width=10**30)", "width"),
+        ("wf.taylor(net, 40)", "order"),
+    ],
+    "arrays of other kinds": [
+        ("wf.Dataset(x, ['1', '2', '3'])", "targets"),
+        ("wf.Dataset([[10**400, 1]], [1.0])", "inputs"),
+        ("wf.Dataset(np.ma.masked_array(x, mask=x > 0), y)", "inputs"),
+        ("net.outputs(np.ma.masked_array(x, mask=x > 0))", "inputs"),
+        ("wf.Dataset(x, y, features=('a', 'a', 'b'))", "features"),
+        ("data.objective(wf.losses.MeanSquares(), 'net')", "model"),
+        ("data.objective(wf.losses.MeanSquares(), net).value('net')", "model"),
+        ("data.objective(wf.losses.MeanSquares(), net).batch([0, 99])", "indices"),
+        ("data.objective(wf.losses.MeanSquares(), net).batch(np.array([0.5]))", "indices"),
+        ("obs.tangent_products(net, x)(np.ones(5))", "vector"),
+        ("wf.limits.kernels(wf.architecture.mlp()).ntk(np.zeros((0, 3)))", "x"),
+        ("wf.limits.mean_ntk(x * 1e200, 'relu')", "inputs"),
+        ("wf.certify(net, wf.Dataset(0 * x, y))", "data"),
+        ("wf.certify(net, wf.Dataset(1e160 * x, y))", "data"),
+        ("wf.certify(net, wf.Dataset(x, 1e200 * y))", "data"),
+    ],
+    "functions of a user's own": [
+        ("wf.Shallow(x, y, activation=lambda z: z * 1j)", "activation"),
+        ("wf.embeddings.Function(lambda: 0)", "function"),
+        ("wf.populations.MultiIndex(lambda r: r[7], x[:2])", "teacher"),
+        ("wf.populations.MultiIndex(lambda: 0, x[:2])", "teacher"),
+        ("wf.limits.OnlineEquations('erf', lambda: 0)", "teacher"),
+        (
+            "wf.limits.order_parameters(wf.limits.OnlineEquations('erf', lambda r: r[4]), "
+            "wf.limits.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), [1.0])",
+            "teacher",
+        ),
+        ("wf.limits.information_exponent(lambda r: r[5], indices=2)", "g"),
+        ("wf.limits.leap(lambda r: 'x')", "g"),
+        ("wf.limits.monte_carlo_kernel(0, lambda k: 'net', x, samples=3)", "draw"),
+        ("wf.limits.monte_carlo_kernel(0, lambda: 0, x, samples=3)", "draw"),
+        ("wf.train(net, data, gd, steps=3, record=[lambda s: 1j])", "record"),
+        ("wf.train(net, data, gd, steps=3, record=[lambda s: float(s.time)])", "record"),
+    ],
+    "arguments that contradict each other": [
+        ("wf.SGD(0.1, batch=2, order=[[0, 1]], replace=True)", "replace"),
+        ("wf.train(net, data, gd, steps=2, test=data2)", "test"),
+        ("wf.train(net, data, gd, steps=2, record=[obs.OutputsAt(x, name='loss')])", "record"),
+        ("wf.train(net, data, gd, steps=2, record=[obs.OutputsAt(x, name='time')])", "record"),
+        ("wf.train(net, data, gd, steps=2, record=[obs.OutputsAt(x, axis='step')])", "record"),
+        ("wf.limits.plateau([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], drop=0.5)", "drop"),
+        ("wf.limits.output_flow(x, -x, [1.0])", "targets"),
+        ("wf.limits.mean_kernel_velocity(x, 'tanh', [0.5, -0.5])", "node_weights"),
+        ("wf.limits.mean_weight_velocity(x, 'tanh', [0.5, -0.5])", "node_weights"),
+        ("wf.scalings.Weights([-0.5, 1.5])", "sequence"),
+        ("wf.scalings.Weights([0.5, np.nan])", "sequence"),
+        ("obs.gradient_kernels(wf.Deep.init(0, wf.mlp(1, 4), 3), x, output=3)", "output"),
+        ("obs.hessian_eigenvalues(net, data, 50)", "count"),
+        ("obs.centred_alignment(np.ones((3, 3)), x)", "first"),
+        ("obs.centred_alignment(x, 0 * x)", "second"),
+        ("obs.first_time([2.0, 1.0], [True, False])", "times"),
+        ("obs.weak_recovery_time([2.0, 1.0], [0.1, 0.9])", "times"),
+        ("obs.neuron_sets(x, [1.0, 1.0, 1.0], rho=-1.0)", "rho"),
+        ("obs.sign_changes(three, two, x)", "start"),
+        ("obs.bilinear_sup(three, x, np.ones(3), 0.1, 0.1, output=4)", "output"),
+        ("obs.two_layer_bound(two, 5, 1.0, output=4)", "output"),
+        ("obs.two_layer_sup(jax.random.key(0), two, x, np.ones(3), 1.0, starts=0)", "starts"),
+    ],
+    "tables": [
+        ("wf.data.read_csv(table, target=True)", "target"),
+        ("wf.data.read_csv(table, target='c', drop=('c',))", "drop"),
+        ("wf.data.read_csv(table, drop=('c',))", "drop"),
+        ("wf.data.read_csv(table, drop=5)", "drop"),
+        ("wf.data.read_csv(table, rows=0)", "rows"),
+        ("wf.data.read_csv(table, rows='all')", "rows"),
+        ("wf.data.read_csv(table, separator=5)", "separator"),
+        ("wf.data.read_csv(table, constant='ignore')", "constant"),
+    ],
+    "machines": [
+        ("wf.phase(forty, workers=0)", "workers"),
+        ("wf.phase(forty, out=5)", "out"),
+        ("wf.phase(forty, progress=5)", "progress"),
+        ("wf.phase(forty, scheduler=5)", "scheduler"),
+        ("wf.phase(forty, security='nowhere')", "security"),
+        ("wf.phase(forty, scheduler='tls://127.0.0.1:1')", "security"),
+        ("wf.sweep(spec, scheduler=5)", "scheduler"),
+        ("wf.sweep(spec, scheduler='tls://127.0.0.1:1')", "security"),
+        ("wf.sweep(spec, scheduler='tls://127.0.0.1:1', security=5)", "security"),
+        ("wf.sweep(spec, out=5)", "out"),
+    ],
+    "figures and claims": [
+        ("wf.figures.Line([0, 1], [0, 1], low=[0])", "low"),
+        ("wf.figures.Points([0, 1], [0, 1], size=-1)", "size"),
+        ("wf.figures.Points([0, 1], [0, 1], errors=[-1, -1])", "errors"),
+        ("wf.figures.Bars([1], [1])", "names"),
+        (
+            "wf.figures.FigureSpec('t', [wf.figures.Panel('t', 'x', 'y', [wf.figures.HLine(1.0)])], "
+            "columns=0)",
+            "columns",
+        ),
+        ("wf.save_figure('spec', 'stem')", "spec"),
+        ("wf.Claim('text', value=1.0, at_least=2.0, at_most=1.0)", "at_least"),
+        ("wf.Claim('text', value=1.0, expected=1.0, tolerance=-0.1)", "tolerance"),
     ],
     "estimators": [
         ("R().fit(X, ['a'] * 20)", "y"),

@@ -34,7 +34,7 @@ def test_standardised_by_the_training_part():
         (lambda: wf.Dataset(X[:, 0], Y), "must have shape \\(sample, feature\\)"),
         (lambda: wf.Dataset(X, Y[:2]), "one row per sample, got 3 and 2"),
         (lambda: wf.Dataset([[np.nan, 1.0]], [0.0]), "must be finite, got nan at index \\(0, 0\\)"),
-        (lambda: wf.Dataset([["a", "b"]], [0.0]), "numbers only"),
+        (lambda: wf.Dataset([["a", "b"]], [0.0]), "must hold real numbers"),
         (lambda: wf.Dataset(np.zeros((0, 2)), np.zeros(0)), "must not be empty"),
         (lambda: wf.Dataset(X, Y, features=("a",)), "must name every column"),
         (lambda: wf.Dataset(np.ones((3, 1)), Y).standardised(), "constant columns"),

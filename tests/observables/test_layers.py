@@ -106,6 +106,26 @@ def test_sharpness_is_the_hessians_largest_eigenvalue(run):
     assert_allclose(look.hessian_eigenvalues(net, DATA, 3, depth=60), top[:3], rtol=1e-6)
 
 
+def test_equal_eigenvalues_come_as_often_as_they_are_there():
+    """A Krylov space holds one direction of each eigenvalue, and closes after three here."""
+    rng = np.random.default_rng(5)
+    directions, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    expected = [3.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    matrix = jnp.asarray(directions * expected @ directions.T)
+    values = largest_eigenvalues(lambda v: matrix @ v, jnp.asarray(rng.normal(size=8)), 40, 8)
+    assert_allclose(values, expected, atol=1e-13)
+
+
+def test_a_hessian_of_low_rank_has_eigenvalues_zero_and_none_invented():
+    # ReLU bends nowhere, so that the Hessian of half the sum of squares is J'J (12 x 12): its
+    # eigenvalues are the three of JJ', and nine zeros
+    net = wf.Shallow.init(0, features=3, width=4)
+    data = wf.Dataset(np.eye(3), [0.3, -0.5, 0.8])
+    gram = np.linalg.eigvalsh(wf.observables.tangent_gram(net, data.inputs))[::-1]
+    values = wf.observables.hessian_eigenvalues(net, data, 12)
+    assert_allclose(values, [*gram, *np.zeros(9)], atol=1e-14)
+
+
 @pytest.mark.parametrize("rank", [1, 3, 12])
 def test_lanczos_on_operators_of_low_rank(rank):
     rows = RNG.normal(size=(rank, 12))
@@ -114,6 +134,15 @@ def test_lanczos_on_operators_of_low_rank(rank):
     )  # the largest need not be the largest in size
     values = largest_eigenvalues(lambda v: matrix @ v, jnp.asarray(RNG.normal(size=12)), 30)
     assert float(values[0]) == pytest.approx(np.linalg.eigvalsh(matrix)[-1], rel=1e-10)
+
+
+def test_a_kernel_of_zero_that_stays_zero_has_not_moved():
+    """tanh' underflows at pre-activations of 1e8: no gradient, so nothing moves."""
+    net = wf.Shallow(1e8 * np.ones((2, 1)), [1.0, -1.0], activation="tanh")
+    data = wf.Dataset([[1.0], [2.0]], [0.3, -0.5])
+    record = [wf.observables.KernelDistance()]
+    run = wf.train(net, data, wf.GradientDescent(0.1), steps=2, record=record)
+    assert_allclose(run.table.kernel_change, [0.0, 0.0, 0.0], atol=0)
 
 
 def test_models_without_layers_are_told_so():

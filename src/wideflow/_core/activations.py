@@ -712,7 +712,8 @@ def _check_elementwise(function) -> None:
     # two axes of different lengths: a transpose or a sum over an axis shows in the shape
     probe = jax.ShapeDtypeStruct((2, 3), jnp.result_type(float))
     try:
-        shape = getattr(jax.eval_shape(function, probe), "shape", None)
+        values = jax.eval_shape(function, probe)
+        shape = getattr(values, "shape", None)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"`activation` must be an elementwise function written with `jax.numpy`, but it raises "
@@ -722,6 +723,8 @@ def _check_elementwise(function) -> None:
         raise ValueError(
             f"`activation` must be elementwise, but it maps shape {probe.shape} to {shape}."
         )
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        raise ValueError(f"`activation` must give real numbers, but it gives {values.dtype}.")
 
 
 def _elementwise(scalar: Function) -> Function:

@@ -143,11 +143,20 @@ def _numbers(name: str, value):
     if isinstance(value, jax.Array):
         array = value
     else:
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise ValueError(
+                f"`{name}` must hold real numbers, got a masked array with "
+                f"{int(np.ma.count_masked(value))} entries hidden. Drop them or fill them."
+            )
         try:
             array = np.asarray(value)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"`{name}` must be an array of numbers, but its rows have different lengths."
+            ) from error
+        except RuntimeError as error:  # a tensor of PyTorch that asks for its gradient
+            raise ValueError(
+                f"`{name}` must be an array of numbers, but NumPy cannot read it: {error}"
             ) from error
         if array.dtype == object:
             array = _converted(name, array, value)
@@ -170,7 +179,7 @@ def _converted(name: str, array: np.ndarray, value) -> np.ndarray | jax.Array:
         if any(leaf is None or isinstance(leaf, str) for leaf in leaves):
             raise TypeError
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"`{name}` must hold real numbers, got {_what(array, value)}.") from None
 
 

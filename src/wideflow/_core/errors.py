@@ -19,6 +19,8 @@ from jax.core import Tracer
 
 from .types import Key
 
+MOST_COUNT = 2**62  # what a 64-bit counter holds, with room to spare
+
 
 def _traced(value) -> bool:
     """Whether the value is not known yet: inside a compiled program, whose caller was checked."""
@@ -81,8 +83,9 @@ def check_count(
     name: str, value, least: int = 1, most: int | None = None, remedy: str = ""
 ) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (whole and least <= int(value) and (most is None or int(value) <= most)):
-        upper = "" if most is None else f" and at most {most}"
+    beyond = whole and int(value) > MOST_COUNT
+    if beyond or not (whole and least <= int(value) and (most is None or int(value) <= most)):
+        upper = f" and at most {most or MOST_COUNT:,}" if beyond or most is not None else ""
         raise ValueError(
             _sentence(
                 f"`{name}` must be a whole number of at least {least}{upper}, got {_shown(value)}.",
@@ -135,6 +138,20 @@ def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> No
             f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes "
             f"{signature}."
         ) from error
+
+
+def check_of_indices(name: str, function: Callable, indices: int) -> None:
+    """Calls a function of a vector of `indices` numbers once, outside of JAX, which would clamp an
+    index that is out of range; it must give one real number.
+    """
+    check_callable(name, function, "an activation or a function of the vector of indices")
+    wanted = f"`{name}` must give one real number for a vector of {indices} indices"
+    try:
+        value = function(np.full(indices, 0.5))
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{wanted}, but it raises {type(error).__name__}: {error}.") from error
+    if _number(value) is None:
+        raise ValueError(f"{wanted}, got {_shown(value)}.")
 
 
 def check_list(name: str, value, wanted: str) -> None:

@@ -18,45 +18,53 @@ def largest_eigenvalues(
     count: int = 1,
 ) -> Float[Array, " count"]:
     r"""The `count` largest (algebraic) Ritz values of `depth` Lanczos steps from `start`, largest
-    first.
+    first; fewer where the operator is smaller.
 
     Every new direction is orthogonalised against all earlier ones, twice, so that no eigenvalue
-    comes back as a ghost. A space that closes early (an operator of low rank, or `depth` above its
-    size) is cut there, where matfree's Lanczos would divide by zero; its Ritz values are then
-    exact.
+    comes back as a ghost. Where the space closes (an operator of low rank, or one with equal
+    eigenvalues, of which one start sees one), the steps go on from a fresh direction orthogonal to
+    it: Ritz values of a closed space are exact, and equal ones come as often as they are there.
 
     >>> import jax.numpy as jnp
-    >>> diagonal = jnp.array([1.0, 5.0, 2.0])
-    >>> round(float(largest_eigenvalues(lambda v: diagonal * v, jnp.ones(3), 10)[0]), 9)
-    5.0
+    >>> diagonal = jnp.array([1.0, 5.0, 2.0, 2.0])
+    >>> [round(float(v), 9) for v in largest_eigenvalues(lambda v: diagonal * v, jnp.ones(4), 10, 3)]
+    [5.0, 2.0, 2.0]
     """
     depth = min(depth, start.size)
 
     def step(carry, _):
-        basis, vector, number, top, alive = carry
-        basis = jnp.where(alive, basis.at[number].set(vector), basis)
+        basis, vector, number, top = carry
+        basis = basis.at[number].set(vector)
         image = product(vector)
         diagonal = jnp.vdot(vector, image)
-        # all rows at once, the current one included, which takes the diagonal part away as well;
-        # twice brings orthogonality to rounding (Kahan), for the first pass cancels leading digits
-        for _ in range(2):
-            image = image - basis.T @ (basis @ image)
+        image = _orthogonal(image, basis)  # to the current row too: that takes the diagonal away
         coupling = jnp.linalg.norm(image)
         top = jnp.maximum(top, jnp.maximum(jnp.abs(diagonal), coupling))
-        more = alive & (coupling > TINY * top)
-        vector = jnp.where(more, image / jnp.where(more, coupling, 1.0), 0.0)
-        out = (jnp.where(alive, diagonal, 0.0), jnp.where(more, coupling, 0.0), alive)
-        return (basis, vector, number + 1, top, more), out
+        more = coupling > TINY * top
+        vector = jax.lax.cond(more, lambda: image / coupling, lambda: _fresh(number, basis))
+        # a coupling of 0 cuts the matrix in two, as it should where the space closed
+        return (basis, vector, number + 1, top), (diagonal, jnp.where(more, coupling, 0.0))
 
     first = start / jnp.linalg.norm(start)
-    zero = jnp.zeros((), start.dtype)
-    carry = (jnp.zeros((depth, start.size), start.dtype), first, 0, zero, jnp.ones((), bool))
-    _, (diagonal, couplings, alive) = jax.lax.scan(step, carry, length=depth)
-    # Gershgorin: no eigenvalue lies below -(max |diagonal| + 2 max coupling)
-    # rows past a closed space are put far below, so that they are never among the largest
-    floor = -2 * (jnp.max(jnp.abs(diagonal)) + 2 * jnp.max(couplings)) - 1
-    diagonal = jnp.where(alive, diagonal, floor)
-    # the last coupling leads out of the space; one that is 0 cuts the matrix in two
+    carry = (jnp.zeros((depth, start.size), start.dtype), first, 0, jnp.zeros((), start.dtype))
+    _, (diagonal, couplings) = jax.lax.scan(step, carry, length=depth)
     inner = jnp.diag(diagonal) + jnp.diag(couplings[:-1], 1) + jnp.diag(couplings[:-1], -1)
     values = jnp.linalg.eigvalsh(inner.astype(jnp.float64))[::-1]
     return values[:count]
+
+
+def _orthogonal(vector, basis):
+    """Without its parts along the rows of `basis`: twice brings that to rounding (Kahan), for the
+    first pass cancels leading digits.
+    """
+    for _ in range(2):
+        vector = vector - basis.T @ (basis @ vector)
+    return vector
+
+
+def _fresh(number, basis):
+    """A direction orthogonal to the basis, another one at each number."""
+    key = jax.random.fold_in(jax.random.key(1), number)
+    vector = _orthogonal(jax.random.normal(key, basis.shape[1:], basis.dtype), basis)
+    # zero where the basis is complete, and then nobody reads it
+    return vector / jnp.maximum(jnp.linalg.norm(vector), jnp.finfo(basis.dtype).tiny)

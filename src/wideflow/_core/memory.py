@@ -1,5 +1,6 @@
 """The memory budget: anything quadratic or larger is worked off in tiles that fit it."""
 
+import math
 import os
 import re
 from numbers import Integral
@@ -31,6 +32,30 @@ def budget(memory: int | str | None = None) -> int:
     if amount <= 0:
         raise ValueError(f"`memory` must be positive, got {value!r}.")
     return amount
+
+
+def machine_bytes() -> int:
+    """The memory of this machine; 8 TB, more than any machine has, where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 8 * 10**12
+
+
+def check_fits(remedy: str = "", **counts: int) -> None:
+    """Refuses an array of float64 with so many entries along its axes that no machine, or not this
+    one, holds it: XLA ends the process where it cannot allocate.
+
+    >>> check_fits(samples=10**3, features=10)
+    """
+    size = 8 * math.prod(int(count) for count in counts.values())
+    if size > machine_bytes():
+        factors = " times ".join(f"`{name}` = {count}" for name, count in counts.items())
+        sentence = (
+            f"{factors} would need {float(size):.1e} bytes, more than this machine's "
+            f"{float(machine_bytes()):.1e}."
+        )
+        raise ValueError(f"{sentence} {remedy}" if remedy else sentence)
 
 
 def tile_rows(rows: int, bytes_per_row: int, memory: int | str | None = None) -> int:

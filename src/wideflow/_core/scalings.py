@@ -33,6 +33,7 @@ from .errors import (
     check_same_length,
 )
 from .host import on_device
+from .memory import check_fits
 from .precision import double
 
 __all__ = [
@@ -76,6 +77,7 @@ class NTK(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
+        check_fits(width=width)
         return on_device(np.full(width, width**-0.5))
 
 
@@ -96,6 +98,7 @@ class MeanField(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
+        check_fits(width=width)
         return on_device(np.full(width, 1.0 / width))
 
     def hidden_scale(self, width: int, features: int) -> float:
@@ -135,6 +138,7 @@ class Zipf(AbstractScaling):
     def node_weights(self, width: int) -> np.ndarray:
         r"""$\lambda_j$, $j = 1..m$."""
         check_count("width", width)
+        check_fits(width=width)
         if self.gamma == 1:
             return np.full(width, 1.0 / width)
         power = np.arange(1, width + 1, dtype=np.float64) ** (-1.0 / self.alpha)
@@ -158,6 +162,7 @@ class Zipf(AbstractScaling):
     def limit_weights(self, count: int) -> np.ndarray:
         r"""$\tilde\lambda_j = j^{-1/\alpha}/\zeta(1/\alpha)$ for $j \le$ `count`."""
         check_count("count", count)
+        check_fits(count=count)
         s = 1.0 / self.alpha
         return np.arange(1, count + 1, dtype=np.float64) ** -s / zeta(s)
 
@@ -193,12 +198,14 @@ class Weights(AbstractScaling):
             values = _floats(sequence)
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"`sequence` must be a list of numbers, got shape {values.shape}.")
+            _check_falling(values)
             sequence = tuple(values.tolist())
         object.__setattr__(self, "sequence", sequence)
         object.__setattr__(self, "gamma", gamma)
 
     def node_weights(self, width: int) -> np.ndarray:
         check_count("width", width)
+        check_fits(width=width)
         if callable(self.sequence):
             values = _floats([self.sequence(j) for j in range(1, width + 1)])
         else:
@@ -207,15 +214,19 @@ class Weights(AbstractScaling):
             raise ValueError(
                 f"`sequence` must have at least `width` = {width} values, got {values.size}."
             )
-        if not (np.all(np.isfinite(values)) and values[0] > 0 and np.all(values >= 0)):
-            raise ValueError("`sequence` must be finite and non-negative and start above 0.")
-        if np.any(np.diff(values) > 0):
-            raise ValueError("`sequence` must not increase. Sort it from the largest value down.")
+        _check_falling(values)
         return self.gamma / width + (1 - self.gamma) * values / math.fsum(values)
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         return on_device(np.sqrt(self.node_weights(width)))
+
+
+def _check_falling(values: np.ndarray) -> None:
+    if not (np.all(np.isfinite(values)) and values[0] > 0 and np.all(values >= 0)):
+        raise ValueError("`sequence` must be finite and non-negative and start above 0.")
+    if np.any(np.diff(values) > 0):
+        raise ValueError("`sequence` must not increase. Sort it from the largest value down.")
 
 
 def _floats(sequence) -> np.ndarray:
@@ -271,6 +282,7 @@ class ABC(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
+        check_fits(width=width)
         self._check_shallow()
         return jnp.full(width, float(width) ** -self.a[1])
 

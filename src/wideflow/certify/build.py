@@ -92,6 +92,17 @@ def certify(
     key = as_key(key)
     model, data = _without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
+    largest = float(np.abs(data.inputs).max())
+    if not 0 < largest < 1e150:
+        raise ValueError(
+            "`data` must have inputs that are not all zero and below 1e150, whose squares do not "
+            f"overflow, got a largest one of {largest:.3g}. Rescale them."
+        )
+    if not np.abs(data.targets).max() < 1e150:
+        raise ValueError(
+            "`data` must have targets below 1e150, whose squares do not overflow, got a largest "
+            f"one of {np.abs(data.targets).max():.3g}. Rescale them."
+        )
     check_flag("train", train)
     if time is not None:
         check_positive("time", time)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.arrays import index_list, real_values
-from .._core.errors import check_count, check_kind, check_list
+from .._core.errors import check_count, check_kind, check_list, listing
+from .._core.memory import check_fits
 from .._core.precision import double
 from .._core.trees import Parameters
 from .._core.types import Scalar
@@ -40,18 +42,22 @@ class DatasetObjective(AbstractObjective):
     name: str = eqx.field(static=True)
 
     def outputs(self, model) -> Float[Array, " sample *output"]:
+        _check_model(model)
         return model.respond(self.features)
 
     def value(self, model) -> Scalar:
         return self.loss.value_and_gradient(self.outputs(model), self.targets)[0]
 
     def gradient(self, model) -> tuple[Scalar, Parameters]:
+        _check_model(model)
         outputs, pull = model.pullback(self.features)
         value, cotangent = self.loss.value_and_gradient(outputs, self.targets)
         return value, pull(cotangent)
 
     def batch(self, indices) -> "DatasetObjective":
         """The same loss on the chosen samples."""
+        if not isinstance(indices, Tracer):
+            indices = np.atleast_1d(index_list("indices", indices, self.samples))
         rows = (self.inputs[indices], self.targets[indices], self.features[indices])
         return DatasetObjective(*rows, self.loss, self.name)
 
@@ -103,6 +109,11 @@ class Dataset:
                 f"`features` must name every column of `inputs`, got {len(features)} names for "
                 f"{x.shape[1]} columns."
             )
+        twice = sorted({column for column in features if list(features).count(column) > 1})
+        if twice:
+            raise ValueError(
+                f"`features` must name every column differently, got {listing(twice)} twice."
+            )
         check_kind("name", name, str, "text")
         object.__setattr__(self, "inputs", x)
         object.__setattr__(self, "targets", y)
@@ -126,6 +137,7 @@ class Dataset:
             raise ValueError(
                 f"`loss` must be an instance of one of `wideflow.losses`, got {loss!r}."
             )
+        _check_model(model)
         loss.check_data(self.targets)
         # copies, for NumPy's arrays may be written to; `device_put` compiles no program for their
         # shape
@@ -190,26 +202,19 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
         raise ValueError(
             f"`labels` must lie in 0..{count - 1}, got {labels.min()}..{labels.max()}."
         )
-    return np.eye(count)[labels]
+    check_fits(labels=labels.size, classes=count)
+    return (labels[:, None] == np.arange(count)).astype(np.float64)
 
 
 def _numbers(name: str, value) -> np.ndarray:
-    try:
-        values = np.asarray(value)
-        if values.dtype.kind in "cmM":
-            raise TypeError(f"got {values.dtype}")
-        if values.dtype not in (np.float32, np.float64):
-            values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must hold numbers only: {error}.") from error
-    bad = ~np.isfinite(values)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"`{name}` must be finite, got {values[first]} at index {first} "
-            f"({int(bad.sum())} bad values in all). Drop or fill those rows."
-        )
-    return values
+    values = np.asarray(real_values(name, value, empty=True))
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _check_model(model) -> None:
+    """Models lie in a folder that is not read here: they are known by what they do."""
+    if isinstance(model, type) or not hasattr(model, "pullback"):
+        raise ValueError(f"`model` must be a wideflow model, built, got {model!r}.")
 
 
 def _standardise(name, values, like, columns):

@@ -5,7 +5,8 @@ r"""Tasks on which features matter: the quadratic teacher and the four axis type
 import jax
 import jax.numpy as jnp
 
-from .._core.errors import check_count
+from .._core.errors import check_count, check_kind
+from .._core.memory import check_fits
 from .._core.precision import double
 from .._core.randomness import named_key, normal, signs
 from .._core.types import Key
@@ -34,6 +35,9 @@ def quadratic_teacher(
     check_count("samples", samples)
     check_count("features", features)
     check_count("teacher_width", teacher_width)
+    check_kind("part", part, str, "a name, as text")
+    check_fits(samples=samples, features=features)
+    check_fits(teacher_width=teacher_width, features=features**2)
     weights = normal(named_key(key, "teacher", "hidden"), (teacher_width, features, features))
     output = signs(named_key(key, "teacher", "output"), (teacher_width,))
     x = normal(named_key(key, part, "inputs"), (samples, features))
@@ -61,6 +65,7 @@ def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
     """
     check_count("samples", samples)
     check_count("features", features, least=2)
+    check_fits(samples=samples, features=features)
     types = jax.random.randint(named_key(key, "types"), (samples,), 0, 4)
     rows = jnp.asarray(AXIS_TYPES)[types]
     rest = jax.random.uniform(

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_callable, check_count, check_nonnegative
+from .._core.errors import check_count, check_nonnegative, check_of_indices
 from .._core.gaussian_lattice import line_rule
+from .._core.memory import check_fits
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
 from .._core.ridge_pairs import check_ridge, ridge_pair
@@ -76,7 +77,7 @@ class MultiIndex(DoubleModule):
                     "not use."
                 )
         else:
-            check_callable("teacher", teacher, "an activation or a function of the indices")
+            check_of_indices("teacher", teacher, len(v))
             a = jnp.ones(len(v))
             _check_general(v, coefficients)
         check_nonnegative("noise", noise)
@@ -101,6 +102,7 @@ class MultiIndex(DoubleModule):
     def sample(self, key: Key, samples: int) -> Dataset:
         """A dataset of `samples` independent draws, with the labels' noise."""
         check_count("samples", samples)
+        check_fits(samples=samples, features=self.features)
         inputs, targets = self.objective().draw(named_key(key, "samples"), samples, jnp.float64)
         return Dataset(inputs, targets, "Gaussian inputs with a multi-index teacher")
 

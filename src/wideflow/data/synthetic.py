@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.errors import as_key, check_count, check_nonnegative, check_number, check_positive
+from .._core.memory import check_fits
 from .._core.precision import double
 from .._core.randomness import named_key, normal
 from .._core.types import Key
@@ -23,6 +24,7 @@ def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample 
     """
     check_count("samples", samples)
     check_count("features", features)
+    check_fits(samples=samples, features=features)
     gaussian = normal(as_key(key), (samples, features))
     return gaussian / jnp.linalg.norm(gaussian, axis=1, keepdims=True)
 
@@ -61,6 +63,7 @@ def random_labels(
     """
     check_count("samples", samples)
     check_count("features", features)
+    check_fits(samples=samples, features=features)
     check_positive("bound", bound)
     x = normal(named_key(key, "inputs"), (samples, features))
     y = jax.random.uniform(named_key(key, "labels"), (samples,), minval=-bound, maxval=bound)
@@ -92,6 +95,7 @@ def waves(
     """
     check_count("samples", samples)
     check_count("inputs", inputs)
+    check_fits(samples=samples, inputs=inputs + 1)
     check_nonnegative("noise", noise)
     check_number("frequency", frequency)
     check_number("amplitude", amplitude)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from .._core.errors import check_kind, did_you_mean
+from .._core.errors import check_choice, check_count, check_kind, check_list, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
@@ -46,15 +46,27 @@ def read_csv(
         ValueError: naming the file, the line or column, the value, and the way out.
     """
     check_kind("path", path, (str, os.PathLike), "the path of a CSV file")
+    check_choice("constant", constant, ("error", "drop", "keep"))
+    check_kind("separator", separator, str, "one character")
+    if rows is not None:
+        check_count("rows", rows)
+    if isinstance(target, bool):
+        raise ValueError(f"`target` must be a name or a position, got {target}.")
+    dropped = (drop,) if isinstance(drop, str) else drop
+    check_list("drop", dropped, "names of columns")
     path = pathlib.Path(path)
     table = open_table(path, rows, separator)
     column = _target(path, table, target)
-    unknown = [c for c in drop if c not in table.columns]
+    if column in dropped:
+        raise ValueError(
+            f"`drop` must not name the target, got {column!r} for both. Name another `target`."
+        )
+    unknown = [str(c) for c in dropped if c not in table.columns]
     if unknown:
         raise ValueError(
             f"`drop` names columns that {path.name} does not have: {', '.join(unknown)}."
         )
-    table = table.drop(columns=[c for c in drop if c != column])
+    table = table.drop(columns=list(dropped))
     check_index(path, table)
     table = _coded(path, table, column, classes) if classes else table
     numbers = pd.DataFrame(table.apply(pd.to_numeric, errors="coerce").astype(float))

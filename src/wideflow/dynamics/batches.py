@@ -43,6 +43,10 @@ class Batches(eqx.Module):
     def __init__(self, batch: int, replace: bool = False, order=None):
         check_count("batch", batch)
         check_flag("replace", replace)
+        if replace and order is not None:
+            raise ValueError(
+                "`replace` asks for random batches, but `order` gives them. Leave one of them out."
+            )
         self.batch, self.replace = batch, replace
         self.order = None if order is None else _rows(order, batch)
 

@@ -47,6 +47,16 @@ class Claim:
 
     def __post_init__(self):
         check_fields(self)
+        if self.tolerance is not None and self.tolerance < 0:
+            raise ValueError(
+                f"`tolerance` of claim {self.text!r} must not be negative, got {self.tolerance}."
+            )
+        low, high = self.at_least, self.at_most
+        if low is not None and high is not None and low > high:
+            raise ValueError(
+                f"`at_least` of claim {self.text!r} must not exceed `at_most`, got {low} and "
+                f"{high}."
+            )
 
     @property
     def satisfied(self) -> bool:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.activations import Activation, activation as as_activation
-from .._core.errors import check_callable, check_count, check_positive
+from .._core.errors import check_count, check_of_indices, check_positive
 from .._core.precision import double
 from .._core.ridge_pairs import hermite_nodes
 from .ridge_quads import tensor_rule
@@ -44,8 +44,8 @@ def hermite_coefficients(g, indices: int = 1, degree: int = 6) -> dict[tuple[int
     >>> round(hermite_coefficients("square")[(2,)], 12)  # z^2 = 1 + sqrt(2) He_2/sqrt(2)
     1.414213562373
     """
-    function = _function(g)
     check_count("indices", indices, most=4)
+    function = _function(g, indices)
     check_count("degree", degree, most=12)
     points, weights = tensor_rule(indices, *hermite_nodes(NODES[indices]))
     values = jax.vmap(function)(jnp.asarray(points))
@@ -152,9 +152,9 @@ def _present(g, indices, degree, tolerance) -> list[tuple[int, ...]]:
     return [m for m, c in table.items() if sum(m) and abs(c) > tolerance * size]
 
 
-def _function(g) -> Callable:
+def _function(g, indices: int) -> Callable:
     if isinstance(g, str | Activation):
         act = as_activation(g)
         return lambda z: jnp.sum(act.value(z))
-    check_callable("g", g, "an activation or a function of the vector of indices")
+    check_of_indices("g", g, indices)
     return g

@@ -14,11 +14,13 @@ Neither depends on the width nor on the node scaling; both are closed forms wher
 quadrature elsewhere.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.activations import activation as as_activation
@@ -175,4 +177,14 @@ def _rows(values, name: str) -> Float[Array, "sample feature"]:
             f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as "
             "`x[None]`."
         )
-    return rows if jnp.issubdtype(rows.dtype, jnp.floating) else rows.astype(jnp.result_type(float))
+    if not jnp.issubdtype(rows.dtype, jnp.floating):
+        return rows.astype(jnp.result_type(float))
+    if not isinstance(rows, Tracer) and rows.size:
+        most = math.sqrt(float(jnp.finfo(rows.dtype).max) / rows.shape[1])
+        largest = float(np.abs(np.asarray(rows)).max())
+        if largest > most:
+            raise ValueError(
+                f"`{name}` must be below {most:.3g} in {rows.dtype}, got {largest:.3g}: their "
+                "squares overflow. Divide them by their largest."
+            )
+    return rows

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
-from .._core.errors import as_key, check_callable, check_choice, check_count
+from .._core.errors import as_key, check_callable, check_choice, check_count, check_takes
 from .._core.precision import double
 
 __all__ = ["KernelEstimate", "monte_carlo_kernel"]
@@ -60,6 +60,7 @@ def monte_carlo_kernel(
     key = as_key(key)
     if not callable(draw):  # a class whose instances are networks will do
         raise ValueError(f"`draw` must be a function of a key that gives a network, got {draw!r}.")
+    check_takes("draw", draw, ("key",))
     if tangent is not None:
         check_callable("tangent", tangent, "a function of (network, x, x2)")
     x = real_array("x", x)
@@ -70,6 +71,9 @@ def monte_carlo_kernel(
                 f"`{name}` must have shape (sample, ...), got {inputs.shape}. For one input use "
                 "`[None]`."
             )
+    network = eqx.filter_eval_shape(draw, key)
+    if not callable(getattr(network, "outputs", None)):
+        raise ValueError(f"`draw` must give a network with `outputs(inputs)`, got {network!r}.")
     one = _covariance if kernel == "nngp" else tangent or _tangent
 
     def step(key, count, mean, squares):

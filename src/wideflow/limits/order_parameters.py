@@ -38,7 +38,9 @@ from .._core.errors import (
     check_kind,
     check_nonnegative,
     check_number,
+    check_of_indices,
     check_positive,
+    check_takes,
 )
 from .._core.precision import AbstractResult, DoubleModule, double
 from .._core.ridge_pairs import NODES, check_ridge, parts
@@ -177,6 +179,7 @@ class OnlineEquations(DoubleModule):
             raise ValueError("`activation` must have a slope, got 'sign': its student never moves.")
         check_ridge("activation", self.activation)
         if callable(teacher) and not isinstance(teacher, Activation):
+            check_takes("teacher", teacher, ("indices",))
             self.teacher = teacher
         else:
             self.teacher = as_activation(teacher)
@@ -229,6 +232,8 @@ class OnlineEquations(DoubleModule):
                 f"`coefficients` must have one number per index ({indices}), got "
                 f"{len(self.coefficients)}."
             )
+        if self.general:
+            check_of_indices("teacher", self.teacher, indices)
         if self.general and width + indices > 4:
             raise ValueError(
                 f"`teacher` is a function of {indices} indices; with {width} neurons that makes "

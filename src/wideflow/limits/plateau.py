@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.arrays import real_values
-from .._core.errors import check_nonnegative, check_positive, check_same_length
+from .._core.errors import check_nonnegative, check_number, check_positive, check_same_length
 
 __all__ = ["Plateau", "plateau"]
 
@@ -48,7 +48,9 @@ def plateau(
     e = np.asarray(real_values("errors", errors, "(time,)"), float)
     check_same_length(times=t.tolist(), errors=e.tolist())
     check_positive("slope", slope)
-    check_positive("drop", drop)
+    check_number("drop", drop)
+    if not drop > 1:
+        raise ValueError(f"`drop` must exceed 1, the factor by which the error falls, got {drop}.")
     check_nonnegative("floor", floor)
     if len(t) < 3 or not (np.all(np.diff(t) > 0) and t[0] > 0 and np.all(e > 0)):
         raise ValueError(

@@ -350,6 +350,11 @@ def output_flow(
     _check_ridge(ridge)
     check_positive("tolerance", tolerance)
     check_callable("loss", loss, "a function of (outputs, targets)")
+    if loss is cross_entropy and bool(jnp.any(targets < 0)):
+        raise ValueError(
+            f"`targets` of a cross-entropy must not be negative, got {float(targets.min())}. Give "
+            "shares of the classes, or another `loss`."
+        )
     check_definite("ntk", ntk)
     times = jnp.asarray(increasing("times", times))
     if not times[0] >= 0:

@@ -13,6 +13,7 @@ from .._core import host
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
 from .._core.arrays import check_finite, real_array
 from .._core.errors import as_key, check_count, check_list
+from .._core.memory import check_fits
 from .._core.parametrisations import LayerScale, Parametrisation, layer_scales, parametrisation
 from .._core.precision import double
 from .._core.randomness import named_key, normal
@@ -124,6 +125,7 @@ class Deep(AbstractModel):
         draw = lambda name, l, shape: normal(named_key(key, name, l), shape)
         places, scales = weight_layers(chain, shape), _scales(chain, shape, parametrisation)
         for l, (place, (weight, bias)) in enumerate(zip(places, scales, strict=True), 1):
+            check_fits(**{f"layer {l}": math.prod(place.weight_shape)})
             weights.append(host.scale(weight.start, draw("weight", l, place.weight_shape)))
             biases.append(bias and host.scale(bias.start, draw("bias", l, (place.channels_out,))))
         return cls(architecture, shape, weights, biases, parametrisation)

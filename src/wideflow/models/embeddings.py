@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_callable, check_count, check_list
+from .._core.errors import check_callable, check_count, check_list, check_takes
 from .._core.normal_rows import square_root
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key, normal
@@ -225,6 +225,7 @@ class Function(AbstractEmbedding):
 
     def __check_init__(self):
         check_callable("function", self.function, "callable on one input")
+        check_takes("function", self.function, ("x",))
 
     @double
     def __call__(self, x):

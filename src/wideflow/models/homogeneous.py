@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
+from .._core.memory import check_fits
 from .._core.polar import polar
 from .._core.precision import double
 from .._core.randomness import named_key, normal
@@ -92,6 +93,7 @@ class Homogeneous(AbstractModel):
         """
         check_count("features", features)
         check_count("width", width)
+        check_fits(width=width, features=features)
         check_positive("scale", scale)
         draws = normal(named_key(key, "hidden"), (width, features))
         return cls(scale * draws / features**0.5, activation, factor)

@@ -16,6 +16,7 @@ from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_list, check_positive
+from .._core.memory import check_fits
 from .._core.precision import double
 from .._core.randomness import named_key, normal
 from .._core.renamed import renamed
@@ -139,6 +140,7 @@ class MeanFieldStack(AbstractModel):
         layers = []
         for l, width in enumerate(widths):
             fan, out = dimensions[l], dimensions[l + 1]
+            check_fits(widths=width, dimensions=max(fan, out))
             unit = normal(named_key(key, "hidden", l), (width, fan))
             noise = normal(named_key(key, "output", l), (out, width))
             inner = weight_std * unit / math.sqrt(fan)

@@ -26,6 +26,7 @@ from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import as_key, check_count, check_flag, check_kind, check_positive
+from .._core.memory import check_fits
 from .._core.node_products import spread
 from .._core.precision import double, jax_flag
 from .._core.randomness import named_key, normal, signs
@@ -43,7 +44,6 @@ WORTH = 1.7  # blocks that a whole must be, at least, to be cut
 # bytes of pre-activations in a block of a gradient (measured: descent beyond the cache became 1.6
 # to 5 times as fast)
 BLOCK = 7_000_000
-MOST_NUMBERS = 10**12  # of weights, 8 TB: no machine holds them, and its own error says less
 
 
 class Shallow(AbstractModel):
@@ -150,7 +150,11 @@ class Shallow(AbstractModel):
         key = as_key(key)
         check_count("features", features)
         check_count("width", width)
-        _check_size(width, features)
+        check_fits(
+            "For very wide networks use their limit, `wideflow.limits`.",
+            width=width,
+            features=features,
+        )
         check_flag("symmetric", symmetric)
         check_positive("weight_std", weight_std)
         check_positive("output_scale", output_scale)
@@ -251,15 +255,6 @@ class Shallow(AbstractModel):
         return sigma.value(z) @ mixed.T, lambda cotangent: {
             "weights": features.T @ (sigma.slope(z) * spread(cotangent, mixed))
         }
-
-
-def _check_size(width: int, features: int) -> None:
-    if width * features > MOST_NUMBERS:
-        raise ValueError(
-            f"`width` = {width} times `features` = {features} would need "
-            f"{8 * width * features:.1e} bytes of weights. "
-            "For very wide networks use their limit, `wideflow.limits`."
-        )
 
 
 def _check_embedding(embedding) -> None:

@@ -13,6 +13,8 @@ from .base import AbstractModel, Pullback, adaptive_rate_factors, pullback_by_au
 
 __all__ = ["Taylor", "taylor"]
 
+MOST_ORDER = 10  # nested derivatives double in size with each: a thousand copies of the network
+
 
 class Taylor(AbstractModel):
     r"""$\sum_{k \le K} \frac{1}{k!}\, D^k f_{\theta_0}(x)[\theta - \theta_0]^k$ as a model in
@@ -79,7 +81,7 @@ def taylor(model, order: int = 1) -> Taylor:
     trains like any model.
 
     Args:
-        order: the highest power of the change of the parameters.
+        order: the highest power of the change of the parameters, at most ten.
 
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0]], [1.0], activation="square")
@@ -87,7 +89,9 @@ def taylor(model, order: int = 1) -> Taylor:
     >>> float(twin([3.0])), twin.trained
     (9.0, ('weights',))
     """
-    check_count("order", order)
+    check_count(
+        "order", order, most=MOST_ORDER, remedy="Each order doubles the cost of the one before."
+    )
     if not isinstance(model, AbstractModel):
         raise ValueError(
             f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` "

@@ -89,10 +89,12 @@ def tangent_products(model, inputs):
         model: where the Jacobian $J$ is taken.
         inputs: shape (sample, feature).
     """
-    jacobian = jacobian_of(model, embedded(model, inputs))
+    features = embedded(model, inputs)
+    jacobian = jacobian_of(model, features)
     _, here = jacobian.linearise(parameters(model))
     product = jax.jit(jacobian.gram_map(here))
-    return double(lambda vector: product(jnp.asarray(vector)))
+    shape = str(jax.eval_shape(model.respond, features).shape)
+    return double(lambda vector: product(real_array("vector", vector, shape)))
 
 
 @double
@@ -259,7 +261,11 @@ class KernelDistance(AbstractObservable):
     def __call__(self, snapshot):
         now, start = (self.watched.gram(m, snapshot) for m in (snapshot.model, snapshot.start))
         size = spectral_norm if self.norm == "spectral" else jnp.linalg.norm
-        return size(now - start) / size(start) if self.relative else size(now - start)
+        distance, unit = size(now - start), size(start)
+        if not self.relative:
+            return distance
+        # a kernel of zero that stayed zero, as of neurons that are all saturated, has not moved
+        return jnp.where((unit == 0) & (distance == 0), 0.0, distance / unit)
 
 
 class KernelMinEigenvalue(AbstractObservable):

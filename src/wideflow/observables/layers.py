@@ -10,6 +10,8 @@ tangent kernel is $c\,\kappa^2 n\, \Phi^{l-1} \odot G^l$.
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.arrays import real_array, square_matrix
@@ -20,7 +22,7 @@ from ..models.deep import Deep
 from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
 from .base import AbstractObservable, SampleSnapshot, check_samples, probe_features
-from .kernels import embedded
+from .kernels import check_output, embedded
 
 __all__ = [
     "ArrayMovement",
@@ -58,8 +60,9 @@ def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "
         inputs: one a row.
         output: which output's gradients.
     """
-    check_count("output", output, least=0)
-    return _gradient_kernels(model, embedded(model, inputs), output)
+    features = embedded(model, inputs)
+    check_output(model, features, output)
+    return _gradient_kernels(model, features, output)
 
 
 @double
@@ -77,7 +80,18 @@ def centred_alignment(first, second) -> Float[Array, ""]:
     """
     first = square_matrix("first", first, symmetric=False).astype(float)
     n = first.shape[0]
-    return alignment(first, real_array("second", second, f"({n}, {n})").astype(float))
+    second = real_array("second", second, f"({n}, {n})").astype(float)
+    for name, kernel in (("first", first), ("second", second)):
+        # up to rounding: the sums that are taken off have the size of the kernel itself
+        centred = isinstance(kernel, Tracer) or np.ptp(_centred(np.asarray(kernel))) > 1e-14 * n * (
+            np.abs(kernel).max()
+        )
+        if not centred:
+            raise ValueError(
+                f"`{name}` must vary among the samples: centred it is zero, and its direction "
+                "means nothing."
+            )
+    return alignment(first, second)
 
 
 def alignment(first, second) -> Float[Array, ""]:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.arrays import real_values
+from .._core.arrays import increasing, real_values
 from .._core.errors import check_between, check_same_length
 from ..data.multi_index import MultiIndexObjective
 from ..dynamics.base import Snapshot
@@ -88,7 +88,7 @@ def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
     >>> weak_recovery_time([0.0, 1.0, 2.0], [0.1, 0.4, 0.6])
     1.5
     """
-    t = np.asarray(real_values("times", times, "(time,)"), float)
+    t = increasing("times", times, strictly=False)
     c = np.asarray(real_values("cosines", cosines, "(time,)"), float)
     check_same_length(times=t.tolist(), cosines=c.tolist())
     check_between("threshold", threshold, 0.0, 1.0, open=True)

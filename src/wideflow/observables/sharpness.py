@@ -78,6 +78,10 @@ def _eigenvalues(model, objective, count: int, depth: int):
     # theta = c^1/2 phi: descent of phi at rate eta is descent of theta at rate c eta
     factors = {name: jnp.sqrt(factor) for name, factor in model.rate_factors().items()}
     flat, unravel = ravel_pytree(theta)
+    if count > flat.size:
+        raise ValueError(
+            f"`count` must not exceed the {flat.size} trained parameters, got {count}."
+        )
 
     def gradient(moved):
         return objective.gradient(with_parameters(model, moved))[1]

@@ -52,6 +52,8 @@ def first_time(times, condition) -> float:
     """
     # a run that has only begun has no records yet
     times = np.asarray(real_values("times", times, "(time,)", empty=True))
+    if len(times):
+        times = increasing("times", times, strictly=False)
     met = real_values("condition", condition, f"({len(times)},)", empty=True)
     hits = np.flatnonzero(np.asarray(met))
     return float(times[hits[0]]) if hits.size else math.nan

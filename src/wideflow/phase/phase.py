@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from .._core.errors import check_count, check_kind, check_positive
+from .._core.errors import check_count, check_kind, check_path, check_positive, check_progress
 from ..data.dataset import Dataset
 from ..figures import FigureSpec
 from ..training.session import Progress, silent
@@ -187,8 +187,17 @@ def phase(
     pair = plane_of(axes)
     shared = _shared(pair, settings, loss)
     _check(data, runs, minutes, samples, folds, seed)
+    for name, value in (("workers", workers), ("threads", threads)):
+        if value is not None:
+            check_count(name, value)
     check_particles(particles, pair, shared)
     split_rows(seed, len(data), 0, folds, samples)  # refuses too few rows before anything runs
+    check_path("out", out)
+    check_progress(progress, ("done", "total", "what"))
+    if scheduler is not None or security is not None:
+        from ..runs.sweeps.security import check_security
+
+        check_security(scheduler, security)
     folder = pathlib.Path(out)
     shared |= {"data": save_table(folder, data), "folds": folds, "samples": samples}
     search = _Search(pair, shared, folder, runs, minutes, folds, seed, progress)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.errors import check_kind, check_path
 from ..figures import SCALES, Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 from ..runs.files import write_whole
 from .style import Look, edges, entry, look, map_range, ordered
@@ -65,13 +66,16 @@ _STYLE: "dict[RcKeyType, Any]" = {
 _PANEL, _TITLE, _LINE = 2.95, 0.55, 0.18
 
 
-def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+def save_figure(spec: FigureSpec, stem: str | pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     """Writes `stem`.png and `stem`.pdf; the same figure gives the same bytes.
 
     Args:
         spec: what to draw.
         stem: the path without its ending.
     """
+    check_kind("spec", spec, FigureSpec, "a `FigureSpec` of `wideflow.figures`")
+    check_path("stem", stem)
+    stem = pathlib.Path(stem)
     paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
     for path, payload in zip(paths, render(spec), strict=True):
         write_whole(path, payload)

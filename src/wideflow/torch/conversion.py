@@ -17,6 +17,7 @@ import torch
 from torch import fx, nn
 
 from .. import architecture as layers
+from .._core.errors import check_flag
 from .._core.parametrisations import STANDARD
 from ..models.deep import Deep
 from .counterparts import (
@@ -80,6 +81,7 @@ def from_torch(
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"`module` must be a torch.nn.Module, got {module!r}.")
+    check_flag("weights", weights)
     device_and_dtype(module)
     if not any(True for _ in module.children()):
         module = nn.Sequential(module)  # a single layer is traced as one, not into its inside

@@ -105,7 +105,13 @@ class Watch:
         self.network, self.share = Network(module, inputs), share
         self.start = self.network.state()
         with exact_arithmetic(self.network.device):
-            self._first = forward_pass(self.network, self.start)
+            try:
+                self._first = forward_pass(self.network, self.start)
+            except RuntimeError as error:
+                shapes = ", ".join(str(tuple(part.shape)) for part in self.network.inputs)
+                raise ValueError(
+                    f"`inputs` of shape {shapes} do not pass through the module: {error}"
+                ) from error
             self.outputs = _outputs(output, self._first.outputs)
             self.targets = _targets(targets, self._first.outputs)
             self.loss = loss or _default_loss

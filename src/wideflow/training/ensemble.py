@@ -19,7 +19,7 @@ from .._core.errors import as_key
 from .._core.precision import Precision, cast
 from .._core.randomness import named_key
 from .._core.trees import parameters, strongly_typed, unlabelled
-from ..data.dataset import Dataset
+from ..data.dataset import Dataset, DatasetObjective
 from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
 from ..models.base import AbstractModel
@@ -243,6 +243,14 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     ]
     for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
         eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
+    for test_objective, one in zip(test_objectives, models, strict=True):
+        if isinstance(test_objective, DatasetObjective):
+            outputs = jax.eval_shape(one.respond, test_objective.features).shape
+            if outputs != test_objective.targets.shape:
+                raise ValueError(
+                    f"`test` must have targets of the shape of the model's outputs, {outputs}, "
+                    f"got {test_objective.targets.shape}."
+                )
     keys = _keys(key, count, several)
     parts = [eqx.partition(one, eqx.is_array) for one in models]
     statics = tuple((jax.tree.structure(arrays), static) for arrays, static in parts)

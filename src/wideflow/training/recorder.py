@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .._core.arrays import real_values
-from .._core.errors import check_count, check_kind, check_positive, check_takes
+from .._core.errors import check_count, check_kind, check_positive, check_takes, listing
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import Snapshot
@@ -20,7 +20,12 @@ MOST_STEPS = 2**62  # what a 64-bit counter holds, with room for one more chunk
 MOST_RECORDS = 10**8  # 800 MB for each recorded number
 RESERVED_AXES = ("step", "time", "solver_steps")
 # what NumPy, `float` and `if` raise on a value that is not known before the program runs
-TRACED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+TRACED = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
 OBSERVE_ROLES = (
     "plain",
     "plain",
@@ -179,6 +184,13 @@ def check_record(record) -> None:
             f"`record` must be a list of observables or functions of a snapshot, got {record!r}."
         )
     for observable in record if isinstance(record, Sequence) else (record,):
+        taken = {getattr(observable, "name", ""), *getattr(observable, "axes", ())}
+        if taken & set(RESERVED_AXES):
+            raise ValueError(
+                f"`record` must not use the names {listing(RESERVED_AXES)}, which the table has for "
+                f"its own coordinates, got {listing(sorted(taken & set(RESERVED_AXES)))}. Give the "
+                "observable another name or axis."
+            )
         if isinstance(observable, type):
             raise ValueError(
                 f"`record` must hold observables, got the class {observable.__name__} itself. "
@@ -255,6 +267,11 @@ class Recorder:
         values = (np.asarray(value) for value in e.whole(row))
         row = dict(zip(self.names, values, strict=True))
         if not self.rows:
+            if row["loss"].ndim > len(self._lead):
+                raise ValueError(
+                    "`record` must give the name 'loss' to one number, got an array of shape "
+                    f"{row['loss'].shape[len(self._lead) :]}. Give the observable another name."
+                )
             self._check_axes(row)
         self.rows.append(row)
         self.positions.append((np.asarray(step), np.asarray(time)))
@@ -409,7 +426,10 @@ def _recorded(observable: Callable, snapshot):
             "`if`. Use `jnp` throughout, and `jnp.where` for a choice."
         ) from error
     try:
-        return jnp.asarray(value)
+        value = jnp.asarray(value)
+        if jnp.iscomplexobj(value):
+            raise TypeError("complex numbers")
+        return value
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`record` must hold functions that return numbers or arrays, but {name!r} returned "

@@ -292,6 +292,8 @@ def _samples(name: str, values, precision: Precision):
             f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give "
             f"one input as `{name}[None]`."
         )
+    if values.size == 0:
+        raise ValueError(f"`{name}` must not be empty, got shape {values.shape}.")
     check_finite(name, values)
     return values
 

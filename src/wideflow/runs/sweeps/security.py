@@ -17,6 +17,8 @@ import pathlib
 
 from distributed.security import Security
 
+from ..._core.errors import check_kind, check_path
+
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 
 
@@ -33,8 +35,27 @@ def write_certificates(folder: str | os.PathLike) -> pathlib.Path:
     return place
 
 
+def check_security(scheduler: str | None, security: str | os.PathLike | None) -> None:
+    """A folder of certificates belongs to a scheduler, and one that speaks TLS to a folder."""
+    if scheduler is not None:
+        check_kind("scheduler", scheduler, str, "an address such as 'tls://host:8786'")
+        if security is None and scheduler.startswith("tls:"):
+            raise ValueError(
+                f"`security` must be the folder with the certificate and key of {scheduler}, got "
+                "None: it speaks TLS."
+            )
+    if security is not None:
+        if scheduler is None:
+            raise ValueError(
+                "`security` holds the certificate of a `scheduler`, which is not given: name its "
+                "address, or leave `security` out."
+            )
+        security_of(security)
+
+
 def security_of(folder: str | os.PathLike) -> Security:
     """The settings of Dask for all roles, with the files in `folder`."""
+    check_path("security", folder)
     place = pathlib.Path(folder)
     certificate, key = str(place / CERTIFICATE), str(place / KEY)
     for path in (certificate, key):

@@ -8,13 +8,14 @@ from typing import Any
 
 import xarray as xr
 
-from ..._core.errors import check_progress
+from ..._core.errors import check_path, check_progress
 from ...training.session import Progress, silent
 from ..store import Store
 from .cluster import Engine, EngineError, connected
 from .collect import collect
 from .engine import Dispatch
 from .plan import Plan, PlannedRun, Survey, expand, survey
+from .security import check_security
 from .spec import read_spec
 from .worker import Outcome
 
@@ -129,11 +130,9 @@ def sweep(
     for name, value in {"workers": workers, "threads": threads}.items():
         if value is not None and not (type(value) is int and value >= 1):
             raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
-    if security is not None and scheduler is None and engine is None:
-        raise ValueError(
-            "`security` holds the certificate of a `scheduler`, which is not given: name its "
-            "address, or leave `security` out."
-        )
+    if engine is None:
+        check_security(scheduler, security)
+    check_path("out", out)
     check_progress(progress, ("done", "total", "what"))
     plan = plan or expand(read_spec(spec))
     store = Store(out, small=True)

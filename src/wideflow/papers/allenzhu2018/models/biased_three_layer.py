@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
+from ...._core.memory import check_fits
 from ...._core.precision import double
 from ...._core.randomness import named_key, normal
 from ...._core.types import Key
@@ -101,11 +102,13 @@ class BiasedThreeLayer(AbstractModel):
         """
         check_count("features", features)
         check_count("width", width)
+        check_fits(width=width, features=features)
         check_positive("output_std", output_std)
         if outputs is not None:
             check_count("outputs", outputs)
         m1, m2 = width, width if second_width is None else second_width
         check_count("second_width", m2)
+        check_fits(width=m1, second_width=m2)
         shape = (m2,) if outputs is None else (outputs, m2)
         return cls(
             normal(named_key(key, "hidden"), (m1, features)) / m1**0.5,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
+from ...._core.memory import check_fits
 from ...._core.precision import double
 from ...._core.randomness import named_key, normal
 from ...._core.types import Key
@@ -86,6 +87,7 @@ class BiasedTwoLayer(AbstractModel):
         """
         check_count("features", features)
         check_count("width", width)
+        check_fits(width=width, features=features)
         check_positive("output_std", output_std)
         if outputs is not None:
             check_count("outputs", outputs)

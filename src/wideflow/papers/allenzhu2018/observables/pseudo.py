@@ -116,9 +116,13 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
     wanted = "a `BiasedTwoLayer` or `BiasedThreeLayer`"
     for name, network in (("model", model), ("start", start)):
         check_kind(name, network, (BiasedTwoLayer, BiasedThreeLayer), wanted)
+    if type(model) is not type(start):
+        raise ValueError(
+            f"`start` must be a {type(model).__name__} like `model`, got {type(start).__name__}."
+        )
     now, then = signs(model, inputs), signs(start, inputs)
     fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
-    if now.second is not None and then.second is not None:
+    if now.second is not None:
         fractions["second"] = jnp.mean(now.second != then.second, dtype=float)
     return fractions
 

@@ -23,6 +23,7 @@ from ...._core.errors import (
     check_nonnegative,
     check_positive,
 )
+from ...._core.memory import check_fits
 from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -47,6 +48,7 @@ def rademacher_signs(
     key = as_key(key)
     if draws is not None:
         check_count("draws", draws)
+        check_fits(draws=draws, samples=samples)
     if draws is None:
         if samples > 12:
             raise ValueError(
@@ -55,6 +57,10 @@ def rademacher_signs(
             )
         return jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=samples)))
     return jax.random.rademacher(key, (draws, samples), float)
+
+
+def _check_output(model, output) -> None:
+    check_count("output", output, least=0, most=len(jnp.atleast_2d(model.output)) - 1)
 
 
 class BilinearSup(AbstractResult):
@@ -91,6 +97,7 @@ def bilinear_sup(
     inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
     check_nonnegative("first_radius", first_radius)
     check_nonnegative("second_radius", second_radius)
+    _check_output(model, output)
     if xi.shape != inputs.shape[:1]:
         raise ValueError(
             f"`xi` must have one entry for each of the {len(inputs)} inputs, got {xi.shape}."
@@ -164,7 +171,7 @@ def bilinear_bound(
     check_count("samples", samples)
     check_nonnegative("first_radius", first_radius)
     check_nonnegative("second_radius", second_radius)
-    check_count("output", output, least=0)
+    _check_output(model, output)
     a = np.atleast_2d(np.asarray(model.output))[output]
     return (
         first_radius
@@ -332,7 +339,11 @@ def two_layer_sup(
         radius: $\tau$.
         output: which row of the output weights is $a$.
     """
+    check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
     check_positive("radius", radius)
+    check_count("starts", starts)
+    check_count("steps", steps)
+    _check_output(model, output)
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
     points = radius * directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
     a = jnp.atleast_2d(model.output)[output]
@@ -387,6 +398,7 @@ def two_layer_bound(
     check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
     check_count("samples", samples)
     check_positive("radius", radius)
+    _check_output(model, output)
     return (
         float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
         * radius

@@ -25,6 +25,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ...._core.activations import Activation, activation as as_activation
@@ -79,7 +80,7 @@ def mean_weight_velocity(inputs, activation, node_weights) -> Float[Array, "widt
         node_weights: the $\lambda_j$, (width,); `scaling.node_scales(width)**2`.
     """
     inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
-    weights = real_array("node_weights", node_weights, "(width)").astype(float)
+    weights = _node_weights(node_weights)
     pull = inputs.T @ self_correlation(inputs, activation)
     return -weights[:, None] * pull[None, :] / math.sqrt(inputs.shape[1])
 
@@ -107,7 +108,7 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
         real_array("inputs", inputs, "(sample, feature)").astype(float),
         real_array("targets", targets).astype(float),
     )
-    weights = real_array("node_weights", node_weights, "(width)").astype(float)
+    weights = _node_weights(node_weights)
     if targets.shape != (len(inputs),):
         raise ValueError(
             f"`targets` must have one number for each of the {len(inputs)} `inputs`, got shape "
@@ -172,7 +173,7 @@ def mean_kernel_velocity(
     if at is not None:
         points = real_array("at", at, f"(point, {inputs.shape[1]})").astype(float)
     features, count, samples = inputs.shape[1], points.shape[0], inputs.shape[0]
-    weights = real_array("node_weights", node_weights, "(width)").astype(float)
+    weights = _node_weights(node_weights)
     k, l, i = (
         index.ravel()
         for index in np.meshgrid(range(count), range(count), range(samples), indexing="ij")
@@ -243,3 +244,11 @@ def _triples(
         return jnp.dot(mass, act.second(z1) * act.derivative(z2) * act.derivative(z3) * act(z3))
 
     return jax.lax.map(one, covariances)
+
+
+def _node_weights(node_weights) -> Float[Array, " width"]:
+    r"""The $\lambda_j$, which are squares."""
+    weights = real_array("node_weights", node_weights, "(width)").astype(float)
+    if not isinstance(weights, Tracer) and bool(jnp.any(weights < 0)):
+        raise ValueError(f"`node_weights` must not be negative, got {float(weights.min()):.6g}.")
+    return weights

@@ -125,6 +125,8 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     margin = gamma / 10
     if rho is not None:
         given = np.asarray(real_values("rho", rho, "()", f"({gamma.size},)"), np.float64)
+        if not np.all(given >= 0):
+            raise ValueError(f"`rho` must not be negative, got {rho!r}.")
         margin = np.broadcast_to(given, gamma.shape)
     pot = squares >= gamma - margin
     others = pot.sum(axis=1, keepdims=True) - pot
