@@ -96,7 +96,7 @@ def bilinear_sup(
             f"`xi` must have one entry for each of the {len(inputs)} inputs, got {xi.shape}."
         )
     frozen = signs(model, inputs)
-    rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
+    rows = second_signs(frozen) * _output_weights(model, output)
     gram = rows @ rows.T
     gated = (xi[:, None] * frozen.first).T[:, :, None] * inputs  # (first, sample, feature)
     squares = jnp.einsum("qnd,nk,qke->qde", gated, gram, gated)
@@ -164,8 +164,7 @@ def bilinear_bound(
     check_count("samples", samples)
     check_nonnegative("first_radius", first_radius)
     check_nonnegative("second_radius", second_radius)
-    check_count("output", output, least=0)
-    a = np.atleast_2d(np.asarray(model.output))[output]
+    a = np.asarray(_output_weights(model, output))
     return (
         first_radius
         * second_radius
@@ -335,7 +334,7 @@ def two_layer_sup(
     check_positive("radius", radius)
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
     points = radius * directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
-    a = jnp.atleast_2d(model.output)[output]
+    a = _output_weights(model, output)
     best = _ball_ascent(
         model,
         real_array("inputs", inputs, "(sample, feature)"),
@@ -388,7 +387,7 @@ def two_layer_bound(
     check_count("samples", samples)
     check_positive("radius", radius)
     return (
-        float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
+        float(np.sum(np.abs(np.asarray(_output_weights(model, output)))))
         * radius
         / math.sqrt(samples)
     )
@@ -431,3 +430,12 @@ def gap_bound_variant1(model: BiasedThreeLayer, samples: int) -> float:
         float(row_norm(model.second_increment, 1.0)) / spectral[2],
     )
     return math.prod(spectral) * sum(r ** (2 / 3) for r in ratios) ** 1.5 / math.sqrt(samples)
+
+
+def _output_weights(
+    model: BiasedTwoLayer | BiasedThreeLayer, output: int
+) -> Float[Array, " width"]:
+    """$a$ of one output; JAX would take the last one for an output that is not there."""
+    rows = jnp.atleast_2d(model.output)
+    check_count("output", output, least=0, most=len(rows) - 1)
+    return rows[output]
