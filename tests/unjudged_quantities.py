@@ -187,8 +187,8 @@ _TRANSFER = ("kernel_drift", "most_moved", "transfer_test_risk", "mean_initial_g
 _ACCURACY = ("kernel_drift", "most_moved", "transfer_test_accuracy")
 
 # Quantities of which an order, a slope, a ratio or a bound far away is asked, and no level: a claim
-# notices when their values are exchanged, and not when all are larger by a factor. By experiment; of
-# one with nothing beside it every judged quantity is asked its level.
+# notices when their values are exchanged, and not when all are larger by a factor. By experiment;
+# with nothing beside it, every judged quantity of it is asked its level.
 SCALE_FREE: dict[str, tuple[str, ...]] = {
     "caron2023-figure1": (),
     "caron2023-figure2": _TRANSFER,
