@@ -6,12 +6,13 @@ in the folder that `WIDEFLOW_DEFAULT_RUNS` names (`tools/run_experiments.py --ou
 that a second go reads them.
 """
 
+import itertools
 import os
 import pathlib
 
 import numpy as np
 import pytest
-from unjudged_quantities import UNJUDGED
+from unjudged_quantities import SCALE_FREE, UNJUDGED
 
 from wideflow.data.files import DataNotFoundError
 from wideflow.experiments.registry import experiments
@@ -43,20 +44,22 @@ def test_every_claim_holds_or_is_declared(name, record):
     assert failed == []
 
 
-def mutations(values: np.ndarray):
-    """The quantity larger, smaller, and backwards along each axis: rates and orderings do not see a
-    common factor.
-    """
+def scaled(values: np.ndarray):
+    """The quantity larger and smaller."""
     yield values * FACTOR
     yield values / FACTOR
+
+
+def reordered(values: np.ndarray):
+    """The quantity backwards along each axis: rates and orderings do not see a common factor."""
     for axis in range(values.ndim):
         if values.shape[axis] > 1:
             yield np.flip(values, axis)
 
 
-def noticed(experiment, table, name: str) -> bool:
+def noticed(experiment, table, name: str, mutations) -> bool:
     """Whether a claim that held fails, or cannot be computed, once the quantity is disturbed."""
-    for values in mutations(table[name].values):
+    for values in mutations:
         disturbed = table.copy()
         disturbed[name] = (table[name].dims, values, table[name].attrs)
         try:
@@ -67,14 +70,26 @@ def noticed(experiment, table, name: str) -> bool:
     return False
 
 
-def silent_quantities(experiment, table) -> set[str]:
-    """The measured quantities that may be wrong by `FACTOR` without any claim noticing."""
-    measured = [str(name) for name, values in table.data_vars.items() if values.dtype.kind == "f"]
-    return {name for name in measured if not noticed(experiment, table, name)}
+def silent_quantities(experiment, table, mutate) -> set[str]:
+    """The measured quantities whose mutations no claim notices."""
+    measured = {str(name): v.values for name, v in table.data_vars.items() if v.dtype.kind == "f"}
+    return {
+        name
+        for name, values in measured.items()
+        if not noticed(experiment, table, name, mutate(values))
+    }
 
 
 @pytest.mark.parametrize("name", experiments())
 def test_a_wrong_number_makes_a_claim_fail(name, record):
-    silent = silent_quantities(experiments()[name], record.table)
+    mutate = lambda values: itertools.chain(scaled(values), reordered(values))
+    silent = silent_quantities(experiments()[name], record.table, mutate)
     declared = set(UNJUDGED.get(name, {}))
     assert silent <= declared, f"nothing notices {sorted(silent - declared)}"
+
+
+@pytest.mark.parametrize("name", SCALE_FREE)
+def test_a_common_factor_makes_a_claim_fail(name, record):
+    silent = silent_quantities(experiments()[name], record.table, scaled)
+    declared = set(UNJUDGED.get(name, {})) | set(SCALE_FREE[name])
+    assert silent <= declared, f"no claim asks the level of {sorted(silent - declared)}"

@@ -207,21 +207,22 @@ def test_sgd_with_given_batches_replays_numpy():
 
 
 @pytest.mark.parametrize(
-    ("order", "steps", "message"),
+    ("order", "length", "message"),
     [
-        ([[0, 1]], 2, "`order` must have a row for each of the 2 `steps`, got 1"),
-        ([[0, 6]], 1, r"`order` must hold sample indices in 0\.\.5, got 0\.\.6"),
-        ([[0, -7]], 1, r"`order` must hold sample indices in 0\.\.5, got -7\.\.0"),
-        ([0, 1], 1, "`order`"),
-        ([[0, 1, 2]], 1, "`order`"),
-        ([[0.5, 1.5]], 1, "`order` must hold whole numbers"),
+        ([[0, 1]], {"steps": 2}, "`order` must have a row for each of the 2 `steps`, got 1"),
+        ([[0, 1]], {"time": 0.5}, "`order` must have a row for each of the 2 `steps`, got 1"),
+        ([[0, 6]], {"steps": 1}, r"`order` must hold sample indices in 0\.\.5, got 0\.\.6"),
+        ([[0, -7]], {"steps": 1}, r"`order` must hold sample indices in 0\.\.5, got -7\.\.0"),
+        ([0, 1], {"steps": 1}, "`order`"),
+        ([[0, 1, 2]], {"steps": 1}, "`order`"),
+        ([[0.5, 1.5]], {"steps": 1}, "`order` must hold whole numbers"),
     ],
 )
-def test_sgd_refuses_batches_that_it_cannot_replay(order, steps, message):
+def test_sgd_refuses_batches_that_it_cannot_replay(order, length, message):
     # JAX clips an index that is too large: these runs repeated the last row, or took another
     # sample, without a word
     with pytest.raises(ValueError, match=message):
-        wf.train(wf.Shallow(W, A), DATA, wf.SGD(0.3, batch=2, order=order), steps=steps)
+        wf.train(wf.Shallow(W, A), DATA, wf.SGD(0.3, batch=2, order=order), **length)
 
 
 def test_sgd_passes_over_every_sample_once():

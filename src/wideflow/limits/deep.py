@@ -17,6 +17,7 @@ from .._core.activations import activation as as_activation
 from .._core.arrays import gram_matrix, real_array
 from .._core.errors import as_key, check_callable, check_count, check_nonnegative
 from .._core.gaussian import pair, pair_derivative
+from .._core.polar import root
 from .._core.precision import double
 
 __all__ = ["hidden_gram", "largest_cosine", "lazy_kernel", "sampled_gram", "slope_gram"]
@@ -135,7 +136,7 @@ def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int =
     mean = total / samples
     # of sums over all draws: chunks bound the memory and not the statistics
     variance = jnp.maximum(squares / samples - mean**2, 0) * samples / (samples - 1)
-    return mean, jnp.sqrt(variance / samples)
+    return mean, root(variance / samples)
 
 
 @double

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core.arrays import real_values
 from .._core.errors import check_nonnegative, check_number, check_positive, check_same_length
+from .._core.precision import double
 
 __all__ = ["Plateau", "plateau"]
 
@@ -28,6 +29,7 @@ class Plateau(NamedTuple):
         return self.escape - self.begin
 
 
+@double
 def plateau(
     times, errors, slope: float = 0.2, drop: float = 2.0, floor: float = 1e-6
 ) -> Plateau | None:

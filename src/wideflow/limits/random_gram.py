@@ -90,6 +90,7 @@ def zipf_sum(alpha: float, power: float = 2.0) -> float:
     return float(zeta(power / alpha) / zeta(1.0 / alpha) ** power)
 
 
+@double
 def zipf_tail(alpha: float, after: int, power: float = 1.0) -> float:
     r"""$\sum_{j>J}\tilde\lambda_j^r$ with $J$ = `after`, through the Hurwitz zeta function.
 

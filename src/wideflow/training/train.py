@@ -103,7 +103,6 @@ def train(
     record = observables(record)
     check_axis(axis, record)
     _check_options(steps, loss, stop_below, progress)
-    _check_replay(dynamics, data, steps)
     mesh = None if devices is None else as_mesh(devices)
     loss = HalfSumSquares() if loss is None else loss
     if session is None:
@@ -114,6 +113,8 @@ def train(
     ensemble = stack(model, data, dynamics, test, key, loss, precision).placed(mesh)
     flow = isinstance(ensemble.dynamics, AbstractFlow)
     grid = record_grid(flow, ensemble.dynamics, steps, time, every)
+    if not flow:
+        _check_replay(dynamics, data, int(grid[-1]))
     descended, marks = ensemble.dynamics, None
     if session.flow and not flow:
         marks, flow = grid, True
@@ -162,13 +163,13 @@ def _check_options(steps, loss, stop_below, progress) -> None:
     check_progress(progress, ("done", "total", "loss"))
 
 
-def _check_replay(dynamics, data, steps) -> None:
+def _check_replay(dynamics, data, steps: int) -> None:
     """Dynamics that replay given indices need a row for every step, and samples that exist."""
     for replayed in (getattr(one, "replayed", None) for one in _each(dynamics)):
         if replayed is None:
             continue
         name, order = replayed
-        if steps is not None and len(order) < steps:
+        if len(order) < steps:
             raise ValueError(
                 f"`{name}` must have a row for each of the {steps} `steps`, got {len(order)}. "
                 "Repeat the rows on purpose with `np.tile`, or take fewer steps."

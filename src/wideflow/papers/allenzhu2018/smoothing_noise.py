@@ -88,7 +88,8 @@ class ReplayedNoise(AbstractNoise):
             their deviation already in them.
         first_noise, second_noise: $\xi_w$, $\xi_v$ likewise.
         signs: $s$, (step, m1).
-        shrink_times: the successive $t'$, in the order in which the algorithm draws them.
+        shrink_times: the successive $t'$, in the order in which the algorithm draws them; after the
+            last there is no further shrink.
     """
 
     indices: Int[Array, "step batch"]

@@ -157,3 +157,19 @@ def test_gap_bounds_by_hand():
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="`draws`"):
         obs.rademacher_signs(jax.random.key(0), 20)
+
+
+@pytest.mark.parametrize("output", [-1, 1])
+def test_an_output_that_is_not_there_is_refused(output):
+    # JAX clips an index: the sup of the last output was returned
+    net, x = setup()
+    two = wf.BiasedTwoLayer.init(jax.random.key(0), features=4, width=5, output_std=1.0)
+    xi = np.ones(8)
+    calls = [
+        lambda: obs.bilinear_sup(net, x, xi, 1.0, 1.0, output=output),
+        lambda: obs.two_layer_sup(jax.random.key(0), two, x, xi, 1.0, output=output),
+        lambda: obs.two_layer_bound(two, 8, 1.0, output=output),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="`output` must be a whole number of at least 0"):
+            call()

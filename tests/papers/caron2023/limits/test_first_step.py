@@ -42,7 +42,7 @@ def kernel(hidden, act):
 
 def sine_triple(covariance):
     """Closed form for sin, from products of cosines into exponentials."""
-    e = lambda *c: math.exp(-np.array(c) @ covariance @ np.array(c) / 2)
+    e = lambda *c: jnp.exp(-np.array(c) @ covariance @ np.array(c) / 2)
     return -(e(1, -1, -2) + e(1, 1, -2) - e(1, -1, 2) - e(1, 1, 2)) / 8
 
 
@@ -51,6 +51,24 @@ def test_triple_correlation_of_sine_also_with_singular_covariance(indices):
     points = INPUTS[list(indices)]
     found = triple_correlation(*points, "sin", order=48)
     assert_allclose(found, sine_triple(points @ points.T / 4), rtol=1e-11, atol=1e-15)
+
+
+def test_its_gradient_is_that_of_the_closed_form_also_where_points_coincide():
+    # jax.hessian of the closed form stands for Price's theorem, and the covariance is singular
+    for indices in [(0, 1, 2), (0, 0, 1), (1, 1, 1)]:
+        points = jnp.asarray(INPUTS[list(indices)])
+        found = jax.grad(lambda p: triple_correlation(*p, "sin", order=48))(points)
+        expected = jax.grad(lambda p: sine_triple(p @ p.T / 4))(points)
+        assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+
+
+def test_gradients_at_a_zero_input_and_a_pruned_node():
+    # |x| and a root at 0 count as flat there; the others feel nothing of it
+    inputs, weights = np.vstack([INPUTS, np.zeros(4)]), np.append(WEIGHTS, 0.0)
+    pull = lambda x: jnp.sum(self_correlation(x, "relu"))
+    assert_allclose(jax.grad(pull)(inputs), jax.grad(pull)(inputs[:3]).tolist() + [[0.0] * 4])
+    speed = lambda w: jnp.sum(weight_speed(INPUTS, TARGETS, "relu", w))
+    assert np.isfinite(jax.grad(speed)(weights)).all()
 
 
 def test_self_correlation():

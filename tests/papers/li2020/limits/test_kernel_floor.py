@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import numpy as np
 import pytest
 from mpmath import asin, binomial, mp, mpf, pi, sqrt
@@ -125,3 +126,14 @@ def test_degree_floors_are_tails_of_the_hermite_coefficients():
 def test_errors_name_the_argument(call, name):
     with pytest.raises(ValueError, match=f"`{name}`"):
         call()
+
+
+def test_a_gradient_is_refused_in_a_sentence():
+    # the floor is computed by NumPy: the error spoke of a method `__array__` of a traced array
+    for call in (
+        lambda a: feature_loss(np.eye(4), a),
+        lambda a: degree_floor(a, 2),
+        lambda a: block_energy(a, 2).sum(),
+    ):
+        with pytest.raises(TypeError, match=r"`coefficients` of `\w+` must hold numbers"):
+            jax.grad(call)(np.full(4, 0.25))

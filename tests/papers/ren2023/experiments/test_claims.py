@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from wideflow.papers.ren2023.experiments import dimension_scaling, figure2, width_scaling
 from wideflow.papers.ren2023.experiments.crossings import first_times
+from wideflow.papers.ren2023.experiments.start import start_claim
 from wideflow.papers.ren2023.experiments.verdicts import verdict_claims, with_verdicts
 from wideflow.theorems.base import Outcome, Verdict
 
@@ -38,7 +39,10 @@ def dimension_table(reached):
     table = xr.Dataset(
         {
             "reached": (("dimension", "start", "level"), reached),
-            "stage_one": ("stage_dimension", [0.0894, 0.0243]),
+            "stage_one": (
+                "stage_dimension",
+                [6.509 / (10**1.5 * math.log(10)), 6.502 / (20**1.5 * math.log(20))],
+            ),
         },
         {
             "dimension": [10],
@@ -49,6 +53,24 @@ def dimension_table(reached):
         {"tabulated": 1},
     )
     return with_verdicts(table, [{"Lemma": held}])
+
+
+def test_the_length_of_stage_one_is_asked_and_not_only_its_spread():
+    table = dimension_table(np.array([dimension_scaling.TABLE[10]], float))
+    table["stage_one"] = 1.01 * table.stage_one  # the same spread
+    failed = [claim.text for claim in dimension_scaling.claims(table) if not claim.satisfied]
+    assert failed == ["T₁ d^1.5 ln d (Lemma C.10), largest distance from the table"]
+
+
+def test_a_common_factor_of_the_first_layers_errors_is_noticed():
+    # d = 3: C = Gamma(3/2) sqrt(3) / (2 sqrt(pi)) = sqrt(3)/4, so 1/(2 C^2) = 8/3
+    errors = np.sqrt([[5 / 3 / 64, 0.01], [0.9 * 5 / 3 / 64, 0.01]])
+    table = xr.Dataset({"direction_error": (("seed", "step"), errors)})
+    table = table.assign_attrs(features=3, width=64)
+    assert_allclose(start_claim(table).value, 0.9)
+    assert start_claim(table).satisfied
+    table["direction_error"] = 3 * table.direction_error
+    assert not start_claim(table).satisfied
 
 
 def test_a_level_that_is_not_reached_fails_its_claims():

@@ -292,3 +292,38 @@ def test_step_bound_at_the_limit_of_training():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+LAWS = [BesselLaw(6), ArcsineLaw(6), GaussianRadius(6), GaussianRadius(1), UniformRadius(6)]
+# at the second state 1 - mean(b) is 0, at the third 1 - b and the sum over the neurons that see all
+STATES = [
+    (0.3, [-0.8, -0.8, -0.3], [0.5, 0.5, 0.6]),
+    (0.3, [-0.8, -0.3], [1.4, 0.6]),
+    (0.3, [-0.8, -0.5], [1.0, -0.2]),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{type(law).__name__}{law.d}")
+def test_the_field_is_the_gradient_of_the_loss(law):
+    # w and b move by -m2 times their gradients; alpha = g mean|w1|^2 by -m1 times those of w1,
+    # which is -4 g alpha dL/dalpha
+    for point in STATES:
+        point = state(*point)
+        field, slope = reduced_field(law, point), jax.grad(lambda y: reduced_loss(law, y))(point)
+        assert_allclose(field.alpha, -4 * law.gain * point.alpha * slope.alpha, atol=1e-12)
+        assert_allclose(field.w, -len(point.w) * slope.w, atol=1e-12)
+        assert_allclose(field.b, -len(point.b) * slope.b, atol=1e-12)
+
+
+@pytest.mark.parametrize("law", [BesselLaw(6), GaussianRadius(1)], ids=["Bessel", "line"])
+@pytest.mark.parametrize("clip", [(5.0, 5.0, 5.0), (0.02, 0.03, 0.1), (math.inf, 0.03, 0.1)])
+def test_the_projected_field_has_derivatives(law, clip):
+    base, direction = np.array([0.3, -0.8, -0.3, 0.5, 0.6]), np.array([0.3, -0.5, 0.2, 0.4, -0.7])
+
+    def total(y):
+        speed = reduced_field(law, ReducedState(y[0], y[1:3], y[3:]), clip)
+        return speed.alpha + speed.w @ jnp.array([0.7, -0.4]) + speed.b @ jnp.array([0.2, 1.1])
+
+    rise = total(base + 1e-5 * direction) - total(base - 1e-5 * direction)
+    slope = jax.grad(total)(jnp.asarray(base)) @ direction
+    assert_allclose(slope, rise / 2e-5, rtol=1e-5)

@@ -59,10 +59,6 @@ def rademacher_signs(
     return jax.random.rademacher(key, (draws, samples), float)
 
 
-def _check_output(model, output) -> None:
-    check_count("output", output, least=0, most=len(jnp.atleast_2d(model.output)) - 1)
-
-
 class BilinearSup(AbstractResult):
     r"""The exact sup of the bilinear class for one $\xi$, its maximiser $(W', V')$, and the paper's
     chain (379)-(389) beside it.
@@ -97,13 +93,12 @@ def bilinear_sup(
     inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
     check_nonnegative("first_radius", first_radius)
     check_nonnegative("second_radius", second_radius)
-    _check_output(model, output)
     if xi.shape != inputs.shape[:1]:
         raise ValueError(
             f"`xi` must have one entry for each of the {len(inputs)} inputs, got {xi.shape}."
         )
     frozen = signs(model, inputs)
-    rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
+    rows = second_signs(frozen) * _output_weights(model, output)
     gram = rows @ rows.T
     gated = (xi[:, None] * frozen.first).T[:, :, None] * inputs  # (first, sample, feature)
     squares = jnp.einsum("qnd,nk,qke->qde", gated, gram, gated)
@@ -171,8 +166,7 @@ def bilinear_bound(
     check_count("samples", samples)
     check_nonnegative("first_radius", first_radius)
     check_nonnegative("second_radius", second_radius)
-    _check_output(model, output)
-    a = np.atleast_2d(np.asarray(model.output))[output]
+    a = np.asarray(_output_weights(model, output))
     return (
         first_radius
         * second_radius
@@ -343,10 +337,9 @@ def two_layer_sup(
     check_positive("radius", radius)
     check_count("starts", starts)
     check_count("steps", steps)
-    _check_output(model, output)
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
     points = radius * directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
-    a = jnp.atleast_2d(model.output)[output]
+    a = _output_weights(model, output)
     best = _ball_ascent(
         model,
         real_array("inputs", inputs, "(sample, feature)"),
@@ -398,9 +391,8 @@ def two_layer_bound(
     check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
     check_count("samples", samples)
     check_positive("radius", radius)
-    _check_output(model, output)
     return (
-        float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
+        float(np.sum(np.abs(np.asarray(_output_weights(model, output)))))
         * radius
         / math.sqrt(samples)
     )
@@ -443,3 +435,12 @@ def gap_bound_variant1(model: BiasedThreeLayer, samples: int) -> float:
         float(row_norm(model.second_increment, 1.0)) / spectral[2],
     )
     return math.prod(spectral) * sum(r ** (2 / 3) for r in ratios) ** 1.5 / math.sqrt(samples)
+
+
+def _output_weights(
+    model: BiasedTwoLayer | BiasedThreeLayer, output: int
+) -> Float[Array, " width"]:
+    """$a$ of one output; JAX would take the last one for an output that is not there."""
+    rows = jnp.atleast_2d(model.output)
+    check_count("output", output, least=0, most=len(rows) - 1)
+    return rows[output]

@@ -32,6 +32,7 @@ from ...._core.activations import Activation, activation as as_activation
 from ...._core.arrays import real_array
 from ...._core.errors import check_count
 from ...._core.gaussian import expect, expect_pair, pair, pair_derivative
+from ...._core.polar import polar, root
 from ...._core.precision import double
 from ....limits.kernels import preactivation_covariance
 
@@ -61,7 +62,7 @@ def self_correlation(inputs, activation) -> Float[Array, " sample"]:
     """
     act = as_activation(activation)
     inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
-    stds = jnp.linalg.norm(inputs, axis=1) / math.sqrt(inputs.shape[1])
+    stds = polar(inputs)[0] / math.sqrt(inputs.shape[1])
     if act.odd:
         return jnp.zeros_like(stds)
     if act.degree == 1:  # sigma sigma' = slope^2 z on each side of the kink, and E|z| = sqrt(2/pi)
@@ -123,7 +124,7 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     squares = (
         weights / inputs.shape[1] * (fixed + (jnp.sum(weights) - weights) * own + weights * fourth)
     )
-    return jnp.sqrt(squares)
+    return root(squares)
 
 
 @double
@@ -230,20 +231,50 @@ def _slope_value_pair(act: Activation, k11, k12, k22):
 def _triples(
     covariances: Float[Array, "triple 3 3"], act: Activation, order: int
 ) -> Float[Array, " triple"]:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(order)
-    weights = weights / weights.sum()
-    grid = jnp.asarray(
-        np.stack([g.ravel() for g in np.meshgrid(nodes, nodes, nodes, indexing="ij")])
+    return _means(covariances, act, order)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _means(covariances, act, order):
+    grid, mass = _rule(order)
+    return jax.lax.map(
+        lambda covariance: mass @ _integrand(act)(*_symmetric_root(covariance) @ grid), covariances
     )
-    mass = jnp.asarray(np.einsum("a,b,c->abc", weights, weights, weights).ravel())
+
+
+@_means.defjvp
+def _means_jvp(act, order, primals, tangents):
+    r"""$\mathrm dE\,F = \frac12\sum_{ab} E[\partial_a\partial_bF]\,\mathrm dC_{ab}$ (Price's
+    theorem): finite at a singular $C$, whose root has no derivative.
+    """
+    (covariances,), (changes,) = primals, tangents
+    grid, mass = _rule(order)
+    hessian = jax.vmap(jax.hessian(lambda z: _integrand(act)(*z)))
 
     def one(covariance):
-        values, vectors = jnp.linalg.eigh(covariance)
-        root = (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
-        z1, z2, z3 = root @ grid
-        return jnp.dot(mass, act.second(z1) * act.derivative(z2) * act.derivative(z3) * act(z3))
+        points = (_symmetric_root(covariance) @ grid).T
+        return 0.5 * jnp.tensordot(mass, hessian(points), 1)
 
-    return jax.lax.map(one, covariances)
+    slopes = jax.lax.map(one, covariances)
+    return _means(covariances, act, order), jnp.einsum("tab,tab->t", slopes, changes)
+
+
+def _integrand(act: Activation):
+    return lambda z1, z2, z3: act.second(z1) * act.derivative(z2) * act.derivative(z3) * act(z3)
+
+
+def _rule(order: int):
+    """Nodes (3, point) and weights of the tensor Gauss-Hermite rule of mass 1."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(order)
+    weights = weights / weights.sum()
+    grid = np.stack([g.ravel() for g in np.meshgrid(nodes, nodes, nodes, indexing="ij")])
+    mass = np.einsum("a,b,c->abc", weights, weights, weights).ravel()
+    return jnp.asarray(grid), jnp.asarray(mass)
+
+
+def _symmetric_root(covariance):
+    values, vectors = jnp.linalg.eigh(covariance)
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
 
 
 def _node_weights(node_weights) -> Float[Array, " width"]:

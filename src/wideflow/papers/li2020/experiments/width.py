@@ -9,6 +9,7 @@ Run:  wideflow run li2020-width
 Takes:  default 1 min on two cores, smoke 5 s, paper (m to 1000) 1 h
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,6 +140,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             float(halves[-1] / halves[0]),
             at_most=0.9,
         ),
+        *_plateau(d, m, halves, table.sizes["seed"]),
         Claim(
             "every width ends below a twentieth of the floor (largest ratio)",
             float(table.end.max()) / table.attrs["floor"],
@@ -170,6 +172,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             note="with the factor m that is missing in print",
         ),
     )
+
+
+def _plateau(d: int, widths, halves, seeds: int) -> list[Claim]:
+    """The length itself where it is known: m = 4d, from d = 20 on, a median of three seeds or
+    more.
+    """
+    if d < 20 or seeds < 3 or 4 * d not in widths:
+        return []
+    length = float(halves[list(widths).index(4 * d)]) * math.log(d) / d**2
+    return [Claim("m = 4d: T₂ ln d/d² (median)", length, at_least=1.4, at_most=1.9)]
 
 
 EXPERIMENT = Experiment(

@@ -22,6 +22,7 @@ from scipy.linalg import hadamard
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.arrays import index_list, real_values
 from ...._core.errors import check_count
+from ...._core.precision import double
 
 __all__ = [
     "block_directions",
@@ -119,6 +120,7 @@ def floor_constant(block: int) -> float:
     return float(block * np.sum(weights * pairs) / np.longdouble(2) ** block)
 
 
+@double
 def block_energy(coefficients, block: int) -> np.ndarray:
     r"""$\frac1rC_r(\sum_{q\in p}\chi_qa_q)^2$ for every block $p$ of consecutive coefficients:
     $\mathbb E_x\lambda_B(x)^2$.
@@ -139,6 +141,7 @@ def block_energy(coefficients, block: int) -> np.ndarray:
     return floor_constant(block) / block * (a.reshape(-1, block) @ block_signs(block)) ** 2
 
 
+@double
 def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions) -> np.ndarray:
     r"""$\lambda_B(\bar x) = \mathbb E_\tau[f^*(\tau\circ\bar x)\prod_{i\in B}\tau_i]$, $\tau$
     uniform on $\{\pm1\}^d$, at every input.
@@ -277,6 +280,7 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
     return max(0.0, 1 - functions / size) * floor_constant(block) / features
 
 
+@double
 def degree_floor(coefficients, degree: int) -> float:
     r"""$R_{>p} = \sum a^2\sum_{k>p}c_k$: the best fit of degree $p$ to any orthonormal target with
     coefficients $a$.
@@ -296,6 +300,7 @@ def degree_floor(coefficients, degree: int) -> float:
     return float(np.sum(a**2) * (1 - abs_hermite_squares(degree).sum()))
 
 
+@double
 def feature_loss(units, coefficients, directions=None) -> float:
     r"""The exact best population loss with the features $|\langle u_j, x\rangle|$:
     $\mathbb Ef^{*2} - b^\top G^+b$.

@@ -16,6 +16,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel
 from ..laws.bessel import BesselLaw
 from .learner import reduced_reference, train_learner
+from .start import start_claim
 from .verdicts import verdict_claims, with_verdicts
 
 TIMES = (83.5, 167.0, 250.0)
@@ -72,7 +73,10 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     table["limit_alpha"] = ("step", np.concatenate([[np.nan], reference.alpha.values]))
     table["limit_loss"] = ("step", np.concatenate([[np.nan], reference.loss.values]))
     return table.assign_attrs(
-        full=int(settings == Settings(seeds=settings.seeds)), rate=settings.rate
+        full=int(settings == Settings(seeds=settings.seeds)),
+        rate=settings.rate,
+        features=settings.features,
+        width=settings.width,
     )
 
 
@@ -176,6 +180,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("δ₂(end)/δ₂(0)", worst(end.second_spread / start.second_spread), at_most=1.05),
         Claim("δ₂(end)/|w̄₂|", worst(end.second_spread / abs(w)), at_most=0.01),
         Claim("max |f − f̃| for ‖x‖ ≤ 3", worst(table.symmetry_gap), at_most=0.16),
+        start_claim(table),
         Claim("e₂(end)/e₂(0)", worst(end.direction_error / start.direction_error), at_most=0.65),
         Claim("α against infinite width at three times, relative", drift, at_most=0.04),
         Claim(

@@ -26,6 +26,7 @@ from ..laws.bessel import BesselLaw
 from ..observables import depth
 from ..population import Radial
 from ..theorems.stage_two import LemmaD12, LemmaD18
+from .start import start_claim
 from .verdicts import verdict_claims, with_verdicts
 
 AT_THE_END = "Lemma D.12 at the end: alone, the second term of equation (6) lowers e₂"
@@ -89,7 +90,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             }
         )
     full = settings.time >= 300 and settings.width >= 256
-    return with_verdicts(xr.concat(tables, "seed").assign_attrs(full=int(full)), verdicts)
+    sizes = {"features": settings.features, "width": settings.width}
+    joined = xr.concat(tables, "seed").assign_attrs(full=int(full), **sizes)
+    return with_verdicts(joined, verdicts)
 
 
 def active_on_the_ball(table: xr.Dataset) -> xr.DataArray:
@@ -151,6 +154,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         growth = table.second_spread.diff("step") / table.second_spread.isel(step=0)
         statements += [
             Claim("loss at the end", float(end.loss.max()), at_most=5e-5),
+            start_claim(table),
             Claim(
                 "e₂(end)/e₂(0)",
                 float((end.direction_error / table.direction_error.isel(step=0)).max()),

@@ -20,6 +20,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, Points, VLine
 from ..laws.bessel import BesselLaw
 from .learner import reduced_reference, train_learner
+from .start import start_claim
 from .verdicts import verdict_claims, with_verdicts
 
 
@@ -178,6 +179,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 float((abs(end.alpha - end.limit_alpha) / end.limit_alpha).max()),
                 at_most=0.04,
             ),
+            start_claim(table),
             Claim(
                 "first-layer error falls: e₂(end)/e₂(0)",
                 float((end.direction_error / table.direction_error.isel(step=0)).max()),

@@ -48,11 +48,16 @@ class ArcsineLaw(AbstractRadialLaw):
 
     @double
     def moments(self, radius) -> Moments:
-        a = jnp.maximum(jnp.asarray(radius, float), self.edge)
-        endless = jnp.isposinf(a)
+        a = jnp.asarray(radius, float)
+        endless, beyond = jnp.isposinf(a), a > self.edge
+        # roots are taken where their slope is finite, as derivatives pass through both branches
+        a = jnp.where(beyond & ~endless, a, 2 * self.edge)
         m1 = self.tail * jnp.arccosh(a / self.edge)
         m2 = self.tail * jnp.sqrt((a - self.edge) * (a + self.edge))
-        return 1 - self.sf(a), jnp.where(endless, jnp.inf, m1), jnp.where(endless, jnp.inf, m2)
+        m0 = jnp.where(endless, 1.0, 1 - self.sf(a))
+        m1, m2 = (jnp.where(endless, jnp.inf, m) for m in (m1, m2))
+        m0, m1, m2 = (jnp.where(beyond, m, 0.0) for m in (m0, m1, m2))
+        return m0, m1, m2
 
     @double
     def cdf(self, radius) -> Float[Array, "..."]:

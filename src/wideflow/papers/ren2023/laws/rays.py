@@ -69,8 +69,12 @@ def cut(phi, w, b) -> Pieces:
 
 
 def guarded(coefficient, moment):
-    """Their product, where nothing times a divergent moment is nothing."""
-    return jnp.where(coefficient == 0, 0.0, coefficient * moment)
+    """Their product, where nothing times a divergent moment is nothing.
+
+    The moment is replaced and not the product: a coefficient that happens to be 0 keeps the
+    derivative `moment`, and 0 times infinity appears in no derivative either.
+    """
+    return coefficient * jnp.where((coefficient == 0) & jnp.isinf(moment), 0.0, moment)
 
 
 def ray_integrals(law: AbstractRadialLaw, phi, w, b) -> RayIntegrals:
@@ -96,26 +100,41 @@ def projected(law: AbstractRadialLaw, c, p, q, low, high, bound, power: int):
     projected integrand is $\pm R$ or the polynomial itself. All arguments broadcast.
     """
     c, p, q, low, high, bound = jnp.broadcast_arrays(c, p, q, low, high, bound)
-    level = bound / jnp.abs(c)
+    reached = (c != 0) & jnp.isfinite(bound)  # elsewhere nothing is projected
+    level = jnp.where(reached, bound, 0.0) / jnp.abs(jnp.where(reached, c, 1.0))
     roots = [root for sign in (1, -1) for root in _roots(p, q, sign * level, power)]
-    inner = [jnp.clip(jnp.where(jnp.isfinite(root), root, low), low, high) for root in roots]
+    inner = [
+        jnp.clip(jnp.where(reached & ~jnp.isnan(root), root, low), low, high) for root in roots
+    ]
     edges = jnp.sort(jnp.stack([low, *inner, high], axis=-1), axis=-1)
     r = middles(edges[..., :-1], edges[..., 1:])
     c, p, q, bound = c[..., None], p[..., None], q[..., None], bound[..., None]
     value = c * (p + q * r) * r**power
     m = [jnp.diff(moment, axis=-1) for moment in law.moments(edges)]
+    acts = jnp.abs(value) > bound
+    c = jnp.where(acts, 0.0, c)  # so that no derivative meets an infinite moment of what is held
     free = guarded(c * p, m[power]) + guarded(c * q, m[power + 1])
     held = jnp.sign(value) * guarded(jnp.where(jnp.isinf(bound), 0.0, bound), m[0])
-    return jnp.where(jnp.abs(value) > bound, held, free).sum(-1)
+    return jnp.where(acts, held, free).sum(-1)
 
 
 def _roots(p, q, level, power: int):
-    r"""Real roots of $(p + q r) r^k$ = `level`; what is not a root is nan or infinite."""
+    r"""Real roots of $(p + q r) r^k$ = `level`; nan for what is not a root, or a double one, where
+    nothing crosses the level.
+    """
     if power == 0:
-        return ((level - p) / q,)
+        return (_ratio(level - p, q),)
     discriminant = p**2 + 4 * q * level
-    half = 0.5 * (p + jnp.where(p < 0, -1.0, 1.0) * jnp.sqrt(discriminant))
-    return level / half, -half / q
+    real = discriminant > 0
+    size = jnp.sqrt(jnp.where(real, discriminant, 1.0))
+    half = 0.5 * (p + jnp.where(p < 0, -1.0, 1.0) * size)
+    return tuple(jnp.where(real, root, jnp.nan) for root in (_ratio(level, half), _ratio(-half, q)))
+
+
+def _ratio(top, bottom):
+    """The quotient, or nan beyond 1e100; derivatives never see the divisions that are not used."""
+    near = jnp.abs(top) < 1e100 * jnp.abs(bottom)
+    return jnp.where(near, jnp.where(near, top, 0.0) / jnp.where(near, bottom, 1.0), jnp.nan)
 
 
 def steepest(pieces: Pieces, c):

@@ -143,11 +143,12 @@ class GaussianRadius(AbstractRadialLaw):
 
     @double
     def moments(self, radius) -> Moments:
-        z, half = self._argument(radius), self.d / 2
+        positive, half = jnp.asarray(radius, float) > 0, self.d / 2
+        z = jnp.where(positive, self._argument(radius), 1.0)  # at 0 the slope in z can be infinite
         m0, m1, m2 = (
             (self.scale / math.sqrt(half)) ** k
             * math.exp(math.lgamma(half + k / 2) - math.lgamma(half))
-            * gammainc(half + k / 2, z)
+            * jnp.where(positive, gammainc(half + k / 2, z), 0.0)
             for k in range(3)
         )
         return m0, m1, m2

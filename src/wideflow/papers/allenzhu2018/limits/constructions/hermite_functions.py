@@ -39,6 +39,7 @@ from ....._core.errors import (
     check_nonnegative,
     check_positive,
 )
+from ....._core.precision import double
 from ...laws.power_series import PowerSeries
 
 __all__ = [
@@ -72,6 +73,7 @@ def bias_density(b: Numbers) -> Values:
     return np.exp(-0.25 * np.square(b)) / math.sqrt(4 * math.pi)
 
 
+@double
 def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
     r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by
     $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$.
