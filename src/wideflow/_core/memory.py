@@ -42,7 +42,7 @@ def machine_bytes() -> int:
         return 8 * 10**12
 
 
-def check_fits(remedy: str = "", **counts: int) -> None:
+def check_fits(remedy: str = "", /, **counts: int) -> None:
     """Refuses an array of float64 with so many entries along its axes that no machine, or not this
     one, holds it: XLA ends the process where it cannot allocate.
 
