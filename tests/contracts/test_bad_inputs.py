@@ -432,7 +432,7 @@ CASES = {
         ("wf.figures.Points([0, 1], [0, 1], errors=[-1, -1])", "errors"),
         ("wf.figures.Bars([1], [1])", "names"),
         (
-            "wf.figures.FigureSpec('t', [wf.figures.Panel('t', 'x', 'y', [wf.figures.HLine(1.0)])], "
+            "wf.figures.FigureSpec('t', [wf.figures.Panel('t', 'x', 'y', [wf.figures.HLine(1)])], "
             "columns=0)",
             "columns",
         ),

@@ -58,7 +58,7 @@ def embedded_table(seeds: int) -> xr.Dataset:
             )
         },
         {"m": [64], "n": [20, 40], "embedding": ["plain", "quadratic"], "seed": np.arange(seeds)},
-        {"loss": "half mean"},
+        {"loss": "half mean", "literal": 1, "steps_of_one": 10, "figure": "chen2022, Figure 2"},
     )
 
 

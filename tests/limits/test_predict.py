@@ -181,7 +181,7 @@ WRONG = {
         lambda: ensemble(KernelPair(BAD, TRAIN.ntk), Y),
         "`train.nngp` must be positive semi-definite",
     ),
-    "flow": (lambda: output_flow(BAD, Y, [1.0]), "`ntk` must be positive semi-definite"),
+    "flow": (lambda: output_flow(BAD, np.abs(Y), [1.0]), "`ntk` must be positive semi-definite"),
     "skew": (lambda: posterior(np.triu(np.ones((7, 7))), Y), "`nngp` must be symmetric"),
     "no factor": (lambda: posterior(BAD, Y), "has no Cholesky factor"),
     "targets": (lambda: ensemble(TRAIN, Y[:3]), "`targets` must have shape"),
@@ -192,7 +192,7 @@ WRONG = {
         lambda: ensemble(TRAIN, Y, cross=TRAIN._replace(ntk=TEST)),
         "`cross.ntk` must have shape",
     ),
-    "order": (lambda: output_flow(TRAIN.ntk, Y, [1.0, 0.5]), "`times` must increase"),
+    "order": (lambda: output_flow(TRAIN.ntk, np.abs(Y), [1.0, 0.5]), "`times` must increase"),
 }
 
 

@@ -1,5 +1,6 @@
 """Who may work on a run: one at a time, and never held by the dead."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from wideflow.experiments.registry import experiment
 from wideflow.runs import Store
+from wideflow.runs.store import address
 from wideflow.runs.sweeps import cluster, worker
 from wideflow.runs.sweeps.reservations import STOPPED, Reservations
 from wideflow.runs.sweeps.troubles import Troubles
@@ -72,13 +74,15 @@ def test_a_full_disk_is_reported_and_costs_no_other_run(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(worker, "compute", full)
-    tasks = [worker.Task(name, f"{name}.nc", {}, 0) for name in ("a", "b")]
     chosen = experiment("train")
+    settings = dataclasses.asdict(chosen.settings["smoke"])
+    a, b = (address(chosen.name, settings, seed) for seed in (0, 1))
+    tasks = [worker.Task(name, f"{name}.nc", {}, seed) for seed, name in enumerate((a, b))]
     found = [worker._one(Store(tmp_path), chosen, "smoke", task) for task in tasks]
     assert [outcome.kind for outcome in found] == ["failed", "failed"]
     assert "No space left on device" in found[0].sentence
-    assert set(Troubles(tmp_path).all()) == {"a", "b"}
-    assert not Reservations(tmp_path).held("a")
+    assert set(Troubles(tmp_path).all()) == {a, b}
+    assert not Reservations(tmp_path).held(a)
 
 
 def test_gpu_workers_are_pinned(monkeypatch):

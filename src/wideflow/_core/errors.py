@@ -85,13 +85,17 @@ def check_count(
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     beyond = whole and int(value) > MOST_COUNT
     if beyond or not (whole and least <= int(value) and (most is None or int(value) <= most)):
-        upper = f" and at most {most or MOST_COUNT:,}" if beyond or most is not None else ""
+        upper = "" if most is None and not beyond else f" and at most {_most(most)}"
         raise ValueError(
             _sentence(
                 f"`{name}` must be a whole number of at least {least}{upper}, got {_shown(value)}.",
                 remedy,
             )
         )
+
+
+def _most(most: int | None) -> str:
+    return f"{MOST_COUNT:,}" if most is None else str(most)
 
 
 def check_flag(name: str, value) -> None:

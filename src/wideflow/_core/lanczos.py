@@ -27,7 +27,8 @@ def largest_eigenvalues(
 
     >>> import jax.numpy as jnp
     >>> diagonal = jnp.array([1.0, 5.0, 2.0, 2.0])
-    >>> [round(float(v), 9) for v in largest_eigenvalues(lambda v: diagonal * v, jnp.ones(4), 10, 3)]
+    >>> values = largest_eigenvalues(lambda v: diagonal * v, jnp.ones(4), 10, 3)
+    >>> [round(float(value), 9) for value in values]
     [5.0, 2.0, 2.0]
     """
     depth = min(depth, start.size)

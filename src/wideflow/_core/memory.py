@@ -35,7 +35,7 @@ def budget(memory: int | str | None = None) -> int:
 
 
 def machine_bytes() -> int:
-    """The memory of this machine; 8 TB, more than any machine has, where the system does not say."""
+    """The memory of this machine; 8 TB, more than any has, where the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

@@ -187,8 +187,8 @@ def check_record(record) -> None:
         taken = {getattr(observable, "name", ""), *getattr(observable, "axes", ())}
         if taken & set(RESERVED_AXES):
             raise ValueError(
-                f"`record` must not use the names {listing(RESERVED_AXES)}, which the table has for "
-                f"its own coordinates, got {listing(sorted(taken & set(RESERVED_AXES)))}. Give the "
+                f"`record` must not use the names {listing(RESERVED_AXES)}, which are the table's "
+                f"own coordinates, got {listing(sorted(taken & set(RESERVED_AXES)))}. Give the "
                 "observable another name or axis."
             )
         if isinstance(observable, type):
