@@ -75,7 +75,7 @@ def test_a_full_disk_is_reported_and_costs_no_other_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr(worker, "compute", full)
     chosen = experiment("train")
-    settings = dataclasses.asdict(chosen.settings["smoke"])
+    settings = dataclasses.asdict(type(chosen.settings["smoke"])())
     a, b = (address(chosen.name, settings, seed) for seed in (0, 1))
     tasks = [worker.Task(name, f"{name}.nc", {}, seed) for seed, name in enumerate((a, b))]
     found = [worker._one(Store(tmp_path), chosen, "smoke", task) for task in tasks]
