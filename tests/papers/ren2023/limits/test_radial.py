@@ -235,6 +235,19 @@ class Reference:
         return solve_ivp(field, (0.0, 1e4), start, **options).t_events[0][0]
 
 
+def test_the_default_tolerance_gives_nine_digits_in_high_dimension():
+    # 1e-9 a step left 7e-9 to 2.5e-8 of the time here; the reference is another integrator
+    law, start = BesselLaw(100), np.array([0.1, -0.01, 0.35])
+    at = lambda y: ReducedState(y[0], y[1:2], y[2:])
+    field = jax.jit(lambda y: jnp.hstack(reduced_field(law, at(y))))
+    loss = jax.jit(lambda y: reduced_loss(law, at(y)))
+    event = lambda t, y: math.log(float(loss(y)) / 1e-3)
+    event.terminal = True
+    options = dict(method="DOP853", rtol=1e-12, atol=1e-15, events=event)
+    path = solve_ivp(lambda t, y: np.asarray(field(y)), (0.0, 1e3), start, **options)
+    assert time_to_loss(law, *start, 1e-3) == pytest.approx(path.t_events[0][0], rel=1e-9)
+
+
 def test_ordinary_starts_all_arrive():
     # where the speed of w happens to vanish, a first step set by w alone is endless: its trial
     # stages leave the domain

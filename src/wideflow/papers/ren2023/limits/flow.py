@@ -51,8 +51,8 @@ def reduced_flow(
     *,
     clip=None,
     rate: float | None = None,
-    rtol: float = 1e-9,
-    atol: float = 1e-13,
+    rtol: float = 1e-11,
+    atol: float = 1e-14,
     max_steps: int = 100_000,
 ) -> ReducedPath:
     r"""The infinite-width learner from $(\alpha, w, b)$ on, under gradient flow on the population
@@ -160,8 +160,8 @@ def integrate(
     clip: Thresholds,
     *,
     rate=None,
-    rtol=1e-9,
-    atol=1e-13,
+    rtol=1e-11,
+    atol=1e-14,
     max_steps=100_000,
     **options,
 ):

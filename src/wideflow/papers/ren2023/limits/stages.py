@@ -28,8 +28,8 @@ def reduced_stages(
     constant: float = 1.0,
     horizon: float = 1e5,
     stage_two: bool = True,
-    rtol: float = 1e-9,
-    atol: float = 1e-13,
+    rtol: float = 1e-11,
+    atol: float = 1e-14,
     max_steps: int = 100_000,
 ) -> StageTimes:
     r"""Stage times $T_{1.1}, T_{1.2}, T_1, T_2$ of the clipped reduced flow (Section 4; definitions
@@ -85,8 +85,8 @@ def time_to_loss(
     *,
     clip=None,
     horizon: float = 1e6,
-    rtol: float = 1e-9,
-    atol: float = 1e-13,
+    rtol: float = 1e-11,
+    atol: float = 1e-14,
     max_steps: int = 100_000,
 ) -> float:
     r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before
