@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.arrays import index_list, real_values
+from .._core.counted import counted
 from .._core.errors import check_count, check_kind, check_list, listing
 from .._core.memory import check_fits
 from .._core.precision import double
@@ -66,7 +67,7 @@ class DatasetObjective(AbstractObjective):
         return self.features.shape[0]
 
     def describe(self) -> str:
-        return f"{self.loss.formula} on {self.name} ({self.samples} samples)"
+        return f"{self.loss.formula} on {self.name} ({counted(self.samples, 'sample')})"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -175,10 +176,6 @@ class Dataset:
                 f"`like` must have {self.dimension} features like these data, got {like.dimension}."
             )
         return like
-
-    def duplicates(self) -> int:
-        """How many rows repeat the inputs of an earlier row."""
-        return len(self) - len(np.unique(self.inputs, axis=0))
 
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:

@@ -148,14 +148,14 @@ def too_small(problem: Problem) -> str:
     if problem.run.start.activation.name != "abs":
         return "its levels are those of absolute-value neurons"
     if d < 16 or m < d**2:
-        return f"it asks for d >= 16 and m >= d^2 neurons, and the run has d = {d}, m = {m}"
+        return f"it requires d >= 16 and m >= d^2 neurons, and the run has d = {d}, m = {m}"
     return too_few_samples(problem) or beyond_condition(problem)
 
 
 def too_few_samples(problem: Problem) -> str:
     d, m, n = problem.features, problem.width, problem.samples
     least = max(11 * d**2, 3 * m * d)
-    return f"it asks for N >= {least} samples (11 d^2 and 3 m d), got {n}" if 0 < n < least else ""
+    return f"it requires N >= {least} samples (11 d^2 and 3 m d), got {n}" if 0 < n < least else ""
 
 
 def beyond_condition(problem: Problem) -> str:
@@ -174,7 +174,7 @@ def not_yet(problem: Problem, level: float, after: float, what: str) -> str:
         return f"the run does not show the end of {what} (loss at {level:g} of the floor){record}"
     end = reached + problem.stretch * after
     if problem.times[-1] < end:
-        return f"it speaks of a time after {end:.4g}, and the run ends at {problem.times[-1]:.4g}"
+        return f"it is about times after {end:.4g}, and the run ends at {problem.times[-1]:.4g}"
     return ""
 
 
