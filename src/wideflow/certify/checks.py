@@ -131,7 +131,7 @@ def _duplicates(x: np.ndarray, y: np.ndarray) -> Check:
             "equal inputs with equal targets: kappa_n = 0 but the loss can still vanish; drop the "
             "repetitions"
         )
-    repeated = f"{count} repeat{'s' * (count == 1)} an earlier row"
+    repeated = f"{count} {'repeats' if count == 1 else 'repeat'} an earlier row"
     return Check("duplicate rows", WRONG, repeated, text, float(count))
 
 

@@ -12,7 +12,6 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.arrays import index_list, real_values
-from .._core.counted import counted
 from .._core.errors import check_count, check_kind, check_list, listing
 from .._core.memory import check_fits
 from .._core.precision import double
@@ -67,7 +66,9 @@ class DatasetObjective(AbstractObjective):
         return self.features.shape[0]
 
     def describe(self) -> str:
-        return f"{self.loss.formula} on {self.name} ({counted(self.samples, 'sample')})"
+        return (
+            f"{self.loss.formula} on {self.name} ({self.samples} sample{'s' * (self.samples != 1)})"
+        )
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

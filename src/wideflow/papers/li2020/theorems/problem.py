@@ -21,7 +21,7 @@ from ....models.homogeneous import Homogeneous
 from ....observables.stages import first_time
 from ....theorems.base import Verdict
 from ....theorems.gaussian_start import normal_fault
-from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.of_runs import AbstractRunTheorem, check_single
 from ....theorems.recorded_run import run_fault
 from ....training.run import Run
 from ..population import GaussianAbsTeacher
@@ -103,10 +103,7 @@ class AbstractLearnerTheorem(AbstractRunTheorem):
 
 def run_is_another(run: Run) -> str:
     """Why the paper's statements do not speak of `run`; empty where they do."""
-    if run.several:
-        raise ValueError(
-            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-        )
+    check_single(run)
     population = _population(run)
     return (
         _learner_fault(run.start)
