@@ -32,7 +32,7 @@ def test_a_run_ends_in_claims_and_files(capsys, tmp_path):
     assert main(["run", "small-one", "--size", "smoke"]) == 0
     said = capsys.readouterr().out
     assert "the loss falls" in said
-    assert "1 do not reproduce (declared), 2 hold" in said
+    assert "1 does not reproduce (declared), 2 hold" in said
     record = Store(tmp_path / "runs").records()[0][0]
     for ending in (".nc", ".png", ".pdf"):
         assert record.path.with_suffix(ending).is_file()

@@ -82,7 +82,7 @@ def _constant_inputs(rows):
     ("change", "words", "message"),
     [
         (_text, [], r"text where numbers are needed, in column 'a'.*'blue' in line 5"),
-        (_missing, [], r"1 missing values, in column 'b'.*line 6"),
+        (_missing, [], r"1 missing value, in column 'b'.*line 6"),
         (_constant_target, [], "target of t is constant"),
         (_constant_inputs, [], "every input column of t is constant"),
         (None, ["--target", "z"], "`target` 'z' is not a column"),
@@ -120,7 +120,7 @@ FILES = {
     "infinite": (LINES.encode() + b"inf,2,3\n", "infinite.*column 'a'; the first is in line 11"),
     "overflow": (LINES.encode() + b"1,1e999,3\n", "infinite.*column 'b'; the first is in line 11"),
     "longer row": (LINES.encode() + b"1,2,3,4\n", "in line 11, saw 4"),
-    "shorter row": (LINES.encode() + b"1,2\n", "1 missing values, in column 'y'.*line 11"),
+    "shorter row": (LINES.encode() + b"1,2\n", "1 missing value, in column 'y'.*line 11"),
     "marks for missing": (LINES.encode() + b"?,2,3\n", "stand for a missing value"),
     "names twice": (LINES.replace("a,b,y", "a,a,y").encode(), "names a column twice: 'a'"),
     "saved index": (
@@ -200,7 +200,7 @@ def test_duplicates_and_constant_columns_are_dealt_with_and_told(tmp_path, capsy
     told = json.loads(capsys.readouterr().out)
     notes = " ".join(told["notes"])
     assert "constant columns: b" in notes
-    assert "merged 1 rows" in notes
+    assert "merged 1 row with" in notes
     assert told["subject"]["samples"] == 11
 
 

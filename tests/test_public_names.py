@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import importlib
 import inspect
 import re
 import types
@@ -39,6 +40,12 @@ def test_modules_show_their_own_names_alone(name):
     module = getattr(wf, name)
     seen = {n for n in vars(module) if not n.startswith("_")} - CHECKER
     assert seen == set(module.__all__)
+
+
+@pytest.mark.parametrize("name", ["coordinates", "figures", "probe"])
+def test_completion_of_a_module_shows_its_own_names_alone(name):
+    module = importlib.import_module(f"wideflow.{name}")
+    assert dir(module) == sorted(module.__all__)
 
 
 def _modules(package):

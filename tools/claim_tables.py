@@ -37,7 +37,9 @@ def section(name: str, record: Record | None, experiment, size: str) -> list[str
     head = ["", f"## {experiment.title}", ""]
     if record is None:
         return [*head, f"{command}: not finished.", *note]
-    claims = [judged(claim, experiment.asks(size)) for claim in experiment.claims(record.table)]
+    claims = [
+        judged(claim, experiment.is_large_enough(size)) for claim in experiment.claims(record.table)
+    ]
     done = f"{command}: {record.seconds:.0f} s on {_device(record.device)}; {record.status}."
     return [*head, done, *note, "", *(rows(claims) if claims else ["No claims."])]
 

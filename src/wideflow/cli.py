@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ._core.counted import counted
 from .shell.certify import certify
 from .shell.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.lab import lab
@@ -228,8 +229,8 @@ def reproduce(
     else:
         skipped = sum(line["outcome"] == "skipped" for line in outcomes)
         terminal.out().print(
-            f"\n{len(outcomes) - len(bad) - skipped} of {len(outcomes)} experiments came out as "
-            "declared"
+            f"\n{len(outcomes) - len(bad) - skipped} of {counted(len(outcomes), 'experiment')} "
+            "came out as declared"
             + (f", {skipped} skipped because their data files are missing" if skipped else "")
             + (f"; [bold red]these did not:[/] {', '.join(bad)}" if bad else "")
         )

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ._core.arrays import real_values
+from ._core.counted import counted
 from ._core.errors import as_key, check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
 from ._core.randomness import named_key
@@ -35,9 +36,14 @@ from .models.shallow import Shallow
 from .observables.kernels import tangent_gram
 from .training.train import train
 
-# a measured slope this close to a predicted one agrees with it: finite widths bend the line
+__all__ = ["ArrayScaling", "CoordinateCheck", "coordinate_check"]
+
+# a measured slope this close to a predicted one agrees with it, as finite widths bend the line
+# (chosen)
 MARGIN = 0.1
-UNCLEAR = 0.2  # a measured exponent further from a multiple of 1/2 than this suggests nothing
+# a measured exponent further from a multiple of 1/2 than this suggests nothing (chosen: at 1/4 the
+# two nearest are equally far)
+UNCLEAR = 0.2
 
 
 class ArrayScaling(NamedTuple):
@@ -140,7 +146,7 @@ class CoordinateCheck:
 
     def __str__(self) -> str:
         lines = [
-            f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths "
+            f"coordinate check: {counted(self.steps, 'step')} at rate {self.rate:g}, widths "
             f"{', '.join(map(str, self.widths))}"
         ]
         verdicts = self.verdicts
@@ -191,7 +197,7 @@ class CoordinateCheck:
             )
             for title, sizes in (
                 ("initial activations", self.initial),
-                (f"their change after {self.steps} steps", self.updates),
+                (f"their change after {counted(self.steps, 'step')}", self.updates),
             )
         ]
         slopes = ", ".join(f"{name}: {slope:.2f}" for name, slope in self.slopes.items())
@@ -453,3 +459,7 @@ def _reading(slope: float) -> str:
     if slope > 0.15:
         return "grows with the width: unstable"
     return "features move at every width" if slope > -0.15 else "vanishes with the width: lazy"
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion shows what is this module's own

@@ -234,3 +234,7 @@ class FigureSpec:
         check_count("columns", self.columns)
         for panel in self.panels:
             check_kind("panels", panel, Panel, "a `Panel`")
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion shows what is this module's own

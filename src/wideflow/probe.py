@@ -28,6 +28,7 @@ import numpy as np
 
 from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
+from ._core.counted import counted
 from ._core.errors import check_flag, check_kind
 from ._core.foreign import is_torch_module
 from ._core.host import on_device
@@ -120,8 +121,8 @@ class Probe:
             (
                 "verdict",
                 self.verdict,
-                f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} "
-                "parameters",
+                f"laziness index {self.index:.3f} from {counted(self.samples, 'input')}, "
+                f"{counted(self.parameters, 'parameter')}",
             ),
             (
                 "kernel change",
@@ -727,6 +728,10 @@ def linearisation_gap(before, after, inputs) -> float:
     moved = with_parameters(before, end).respond(features) - first
     size = float(jnp.linalg.norm(moved))
     return float(jnp.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion shows what is this module's own
 
 
 make_callable(__name__, probe)  # `wf.probe(...)`, and `import wideflow.probe` is a module

@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp, mpf
 from numpy.testing import assert_allclose
 
-from wideflow._core.arc_cosine import abs_pair, abs_pair_slope, arcsin, relu_pair, relu_pair_slope
+from wideflow._core.arc_cosine import abs_pair, abs_pair_slope, arcsin
 from wideflow._core.tiles import by_rows
 
 
@@ -31,7 +31,6 @@ def relu(z):
 def test_closed_forms_against_polar_quadrature(theta):
     rho = jnp.asarray(math.cos(theta))
     assert_allclose(abs_pair(rho), float(polar(abs, abs, theta)), rtol=1e-14)
-    assert_allclose(relu_pair(rho), float(polar(relu, relu, theta)), rtol=1e-13, atol=1e-16)
     assert_allclose(abs_pair(rho) / 2, float(polar(relu, abs, theta)), rtol=1e-14)
 
 
@@ -39,7 +38,6 @@ def test_values_derived_by_hand():
     # u = v: E z^2 = 1; independent: (E|z|)^2 = 2/pi; slope at 1: E sign(z)^2 = 1.
     assert_allclose(abs_pair(jnp.array([0.0, 1.0, -1.0])), [2 / math.pi, 1, 1], rtol=1e-15)
     assert_allclose(abs_pair_slope(jnp.array([0.0, 1.0, -1.0])), [0, 1, -1], rtol=1e-15)
-    assert_allclose(relu_pair_slope(jnp.array([-1.0, 0.0, 1.0])), [0, 0.25, 0.5], atol=1e-16)
 
 
 def test_cosines_that_rounding_pushed_outside_are_clipped():
@@ -59,7 +57,6 @@ def test_automatic_derivatives_against_mpmath(rho):
     assert_allclose(jax.grad(abs_pair)(jnp.asarray(rho)), first, rtol=1e-14, atol=1e-16)
     assert_allclose(jax.grad(jax.grad(abs_pair))(jnp.asarray(rho)), second, rtol=1e-14)
     assert_allclose(jax.grad(abs_pair_slope)(jnp.asarray(rho)), second, rtol=1e-14)
-    assert_allclose(jax.grad(relu_pair)(jnp.asarray(rho)), (first + 1) / 4, rtol=1e-14)
     assert_allclose(jax.grad(arcsin)(jnp.asarray(rho)), math.pi / 2 * second, rtol=1e-14)
 
 

@@ -46,3 +46,7 @@ def test_observables_under_old_names_are_the_new_ones():
     names = {"kernel_gap", "kernel_top", "kernel_drift", "kernel_change"}
     made = [look.KernelGap(), look.KernelTop(), look.KernelDrift(), look.KernelChange()]
     assert {one.name for one in made} == names
+
+
+def test_functions_under_old_names_are_the_new_ones():
+    assert wf.limits.reach_time is wf.limits.time_to_loss

@@ -198,7 +198,7 @@ def test_prepare_says_what_it_does():
     )
     told = " ".join(notes)
     assert "constant columns: b" in told
-    assert "merged 1 rows" in told
+    assert "merged 1 row with" in told
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_one_registration_adds_a_theorem(net, data, monkeypatch):
     assert (promise.name, promise.required) == ("mine2026 Remark 1", 2.0)
     with pytest.raises(ValueError, match="registered already"):
         register(statement)
-    with pytest.raises(ValueError, match="asks for `width`"):
+    with pytest.raises(ValueError, match="takes `width`"):
         Statement(Parity)
 
 
@@ -250,7 +250,7 @@ def test_a_statement_that_needs_a_run_must_say_so():
         def evaluate(self, start, data, table):
             raise NotImplementedError
 
-    with pytest.raises(ValueError, match="`run` must be 'always', as Falls asks for `table`"):
+    with pytest.raises(ValueError, match="`run` must be 'always', as Falls takes `table`"):
         Statement(Falls)
     assert Statement(Falls, run="always").about == ""
 
@@ -273,14 +273,14 @@ def test_a_theorem_takes_the_parts_of_a_case_by_name(net, data, monkeypatch):
     assert promise.numbers == {"width": float(net.width), "allowed": 0.25}
 
 
-def test_reach_time_by_hand_and_by_the_linearised_path():
+def test_time_to_loss_by_hand_and_by_the_linearised_path():
     assert_allclose(
-        wf.limits.reach_time(np.diag([1.0, 3.0]), [0.0, 2.0], 0.1), math.log(10) / 6, rtol=1e-12
+        wf.limits.time_to_loss(np.diag([1.0, 3.0]), [0.0, 2.0], 0.1), math.log(10) / 6, rtol=1e-12
     )
     kernel = np.array([[2.0, 0.5], [0.5, 1.0]])
-    time = wf.limits.reach_time(kernel, [1.0, -2.0], 0.05)
+    time = wf.limits.time_to_loss(kernel, [1.0, -2.0], 0.05)
     path = wf.limits.linearised(kernel, np.zeros(2), [0.0, time], start=[1.0, -2.0])
     assert_allclose(path.losses[1] / path.losses[0], 0.05, rtol=1e-10)
-    assert wf.limits.reach_time(np.diag([1.0, 0.0]), [1.0, 1.0], 0.4) == math.inf
+    assert wf.limits.time_to_loss(np.diag([1.0, 0.0]), [1.0, 1.0], 0.4) == math.inf
     with pytest.raises(ValueError, match="`share`"):
-        wf.limits.reach_time(kernel, [1.0, 1.0], 2.0)
+        wf.limits.time_to_loss(kernel, [1.0, 1.0], 2.0)

@@ -73,7 +73,7 @@ def test_compressed_csv(tmp_path):
         ("a,y\n1,2\n", "z", "is not a column of table.csv.*Columns: a, y"),
         ("alpha,y\n1,2\n", "alpa", "Did you mean 'alpha'"),
         ("a,y\n1,2\nred,3\n", "y", "text where numbers are needed, in column 'a'.*'red' in line 3"),
-        ("a,y\n1,2\n,3\n", "y", "1 missing values, in column 'a'; the first is in line 3"),
+        ("a,y\n1,2\n,3\n", "y", "1 missing value, in column 'a'; the first is in line 3"),
         ("a,b,y\n1,7,2\n3,7,4\n", "y", "never vary: 'b'"),
         ("a,y\n", "y", "header but no rows"),
         ("1,2\n3,4\n", None, "no header"),
@@ -183,5 +183,5 @@ def test_one_class_of_several_is_told_from_the_rest(tmp_path):
 def test_other_text_is_refused_with_classes_too(tmp_path, labels):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))
-    with pytest.raises(ValueError, match=r"text where numbers|missing values"):
+    with pytest.raises(ValueError, match=r"text where numbers|missing value"):
         wf.data.read_csv(path, classes=True)

@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 import inspect
 import pathlib
+import re
 
 import pytest
 
@@ -22,6 +23,8 @@ from wideflow.runs import Store, perform, read_record
 from wideflow.runs.runner import judged
 
 EXPERIMENTS = experiments()
+# a count of one with its noun in the plural
+ONE_OF_MANY = re.compile(r"(?<![\w.,/])1 (seeds|draws|runs|samples|images|epochs|networks|rows)\b")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -37,11 +40,13 @@ def test_the_smoke_size_runs_is_judged_and_drawn(name, request, tmp_path):
     assert all(0 <= done <= total * (1 + 1e-9) for done, total, _ in seen)
 
     again = read_record(record.path)
-    asked = experiment.asks("smoke")
-    repeated = [repr(judged(claim, asked)) for claim in experiment.claims(again.table)]
+    large_enough = experiment.is_large_enough("smoke")
+    repeated = [repr(judged(claim, large_enough)) for claim in experiment.claims(again.table)]
     assert repeated == list(map(repr, record.claims))
 
     spec = experiment.draw(again.table)
+    words = [spec.title, spec.caption, *(claim.text for claim in record.claims)]
+    assert not ONE_OF_MANY.search(" ".join(words))
     figure = build(spec)
     figure.draw_without_rendering()
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]

@@ -91,7 +91,7 @@ def test_the_field_theory_is_where_a_wide_network_goes():
 @pytest.mark.parametrize(
     ("samples", "steps", "said"),
     [
-        (60, 10, f"too dear for 60 samples: at most {MOST_ROWS // 9}"),
+        (60, 10, f"too expensive for 60 samples: at most {MOST_ROWS // 9}"),
         (20, 100_000, "is affordable up to time"),
         (40, 30, "field theory up to time"),
     ],

@@ -127,7 +127,7 @@ def test_an_oversized_upload_is_refused_and_not_kept(server):
         (b"a,b\n1,2\n", "one row"),
         (b"1,2\n3,4\n", "no header"),
         (b"a,b\n1,x\n2,3\n", "text where numbers are needed"),
-        (b"a,b\n1,\n2,3\n", "missing values"),
+        (b"a,b\n1,\n2,3\n", "1 missing value,"),
         (b"PK\x03\x04\x00\xff\xfe", "UTF-8"),
     ],
 )

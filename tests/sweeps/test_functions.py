@@ -97,7 +97,7 @@ def test_runs_of_other_sources_are_named(tmp_path, monkeypatch):
     assert wf.sweep(spec, tmp_path, workers=1).troubles == []
     monkeypatch.setattr(plan, "sources", lambda: "0" * 12)
     ((what, which, why),) = wf.sweep(spec, tmp_path, workers=1).troubles
-    assert (what, which) == ("found, of other sources", "2 of 2 runs")
+    assert (what, which) == ("found, from a different version of the code", "2 of 2 runs")
     assert "wideflow's sources have changed" in why
 
 

@@ -114,18 +114,6 @@ def abs_pair_slope(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return abs_pair_with_slope(cosines)[1]
 
 
-def relu_pair(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""$k(\rho) = \mathbb E\,\mathrm{relu}(\langle u,x\rangle)\,\mathrm{relu}(\langle v,x\rangle) =
-    (K(\rho) + \rho)/4$.
-    """
-    return (abs_pair(cosines) + cosines) / 4.0
-
-
-def relu_pair_slope(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""$k'(\rho) = (K'(\rho) + 1)/4 = (\pi - \arccos\rho)/(2\pi)$."""
-    return (abs_pair_slope(cosines) + 1.0) / 4.0
-
-
 def abs_hermite_squares(order: int) -> np.ndarray:
     r"""$c_0, \dots, c_{order}$ with $K(\rho) = \sum_kc_k\rho^k$: the squared Hermite coefficients
     of $|z|$.

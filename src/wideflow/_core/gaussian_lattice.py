@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-MOST_DIMENSIONS = 4
+MOST_DIMENSIONS = 4  # a fifth would cost `order` times as much (chosen)
 # Nodes a dimension over `order`: four dimensions cost order^4, so fewer dimensions can afford more.
 MORE = {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}
 # In four dimensions the end leaves out L^4 times as much or more. Transforms of poles carry a like

@@ -30,11 +30,11 @@ import numpy as np
 from .memory import tile_rows
 from .pointwise import pointwise
 
-TOLERANCE = 1e-14
+TOLERANCE = 1e-14  # of sqrt(E g^2 E h^2): above the rounding of the tails (`Coefficients.tails`)
 REACH = 13.0  # |h_q| exp(-z^2/4) is bounded, so what lies beyond weighs exp(-13^2/4) = 4e-19
-TERMS = (32, 64, 128, 256, 512)
-MOST_NODES = 40_000
-MEMORY = 256 << 20
+TERMS = (32, 64, 128, 256, 512)  # lengths of the series that are compared (chosen)
+MOST_NODES = 40_000  # a function for which so many do not converge has a kink (chosen)
+MEMORY = 256 << 20  # bytes of a tile of deviations (chosen)
 
 
 class Coefficients(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._core.counted import counted
 from ..figures import FigureSpec
 from ..observables.regime import RICH, Regime
 from ..theorems.base import Outcome
@@ -97,14 +98,15 @@ class Certificate:
     @property
     def counted(self) -> str:
         """How many statements there are of each outcome."""
-        words = {
-            Outcome.HOLDS: "hold",
-            Outcome.VIOLATED: "are violated",
-            Outcome.VACUOUS: "are vacuous",
-            Outcome.NOT_APPLICABLE: "do not apply",
+        words = {  # of one, of several
+            Outcome.HOLDS: ("holds", "hold"),
+            Outcome.VIOLATED: ("is violated", "are violated"),
+            Outcome.VACUOUS: ("is vacuous", "are vacuous"),
+            Outcome.NOT_APPLICABLE: ("does not apply", "do not apply"),
         }
-        counts = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
-        return f"{len(self.promises)} statements: {counts}"
+        numbers = [(self.count(outcome), words[outcome]) for outcome in ORDER]
+        counts = ", ".join(f"{n} {several if n > 1 else one}" for n, (one, several) in numbers if n)
+        return f"{counted(len(self.promises), 'statement')}: {counts}"
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """The numbers beside the theorems: (what, value, meaning)."""
@@ -195,7 +197,7 @@ class Certificate:
         ]
         if self.later:
             lines += [
-                f"  {len(self.later)} more are judged on a run (train=True): "
+                f"  {len(self.later)} more can be judged on a run (train=True): "
                 f"{', '.join(self.later)}"
             ]
         if self.followed is not None:

@@ -131,7 +131,8 @@ def _duplicates(x: np.ndarray, y: np.ndarray) -> Check:
             "equal inputs with equal targets: kappa_n = 0 but the loss can still vanish; drop the "
             "repetitions"
         )
-    return Check("duplicate rows", WRONG, f"{count} repeat an earlier row", text, float(count))
+    repeated = f"{count} {'repeats' if count == 1 else 'repeat'} an earlier row"
+    return Check("duplicate rows", WRONG, repeated, text, float(count))
 
 
 def duplicate_floor(y: np.ndarray, groups: np.ndarray) -> float:

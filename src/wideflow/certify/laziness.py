@@ -36,15 +36,15 @@ from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, unlabelled, with_parameters
 from ..data.dataset import Dataset
-from ..limits.time_to_loss import reach_times
+from ..limits.time_to_loss import times_to_loss
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime
 
 SHARE = 0.5  # of the initial loss, at which the lazy prediction is put to the test
-GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-WIDTH_FACTORS = (0.25, 1.0, 4.0)
+GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the comparison along gamma (chosen)
+WIDTH_FACTORS = (0.25, 1.0, 4.0)  # of the comparison along the width (chosen)
 # places on the lazy path at which its Gram matrix is taken for the second prediction of times, and
 # the share of the first time from which they are spread out evenly in the logarithm (chosen)
 PLACES, FROM = 16, 0.03
@@ -176,12 +176,12 @@ def time_spans(model, data: Dataset, shares: tuple[float, ...]) -> tuple[tuple[f
 
 class _End(NamedTuple):
     """A place on the lazy path: its regime, its kernel, and what the linearised outputs miss there
-    as a share of the first residual.
+    as a share of the first residual, their `defect`.
     """
 
     regime: Regime
     kernel: jax.Array
-    missed: float
+    defect: float
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _LazyPath:
 
     def reach(self, shares: tuple[float, ...]) -> tuple[float, ...]:
         """Where the linearised loss reaches each share, or the slowest resolved mode is gone."""
-        times = reach_times(self.kernel, self.residual, shares)
+        times = times_to_loss(self.kernel, self.residual, shares)
         if not np.all(np.isfinite(times)):
             values = np.linalg.eigvalsh(self.kernel)
             resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
@@ -214,18 +214,18 @@ class _LazyPath:
 
     def end(self, time: float) -> _End:
         arguments = (self.kernel, self.residual, time)
-        change, gap, kernel, missed = _end(self.model, self.inputs, *map(on_device, arguments))
-        return _End(Regime(float(change), float(gap)), kernel, float(missed))
+        change, gap, kernel, defect = _end(self.model, self.inputs, *map(on_device, arguments))
+        return _End(Regime(float(change), float(gap)), kernel, float(defect))
 
     def gap_span(self, share: float, time: float) -> tuple[float, float]:
         """The span that the outputs' gap at `time` leaves, as factors of it."""
-        linear = reach_times(self.kernel, self.residual, (share,))[0]
+        linear = times_to_loss(self.kernel, self.residual, (share,))[0]
         if not np.isfinite(linear):
             return math.nan, math.nan
-        missed = self.end(time).missed
-        above, below = (math.sqrt(share) + missed) ** 2, math.sqrt(share) - missed
-        low = reach_times(self.kernel, self.residual, (above,))[0] if above < 1 else 0.0
-        high = reach_times(self.kernel, self.residual, (below**2,))[0] if below > 0 else math.inf
+        defect = self.end(time).defect
+        above, below = (math.sqrt(share) + defect) ** 2, math.sqrt(share) - defect
+        low = times_to_loss(self.kernel, self.residual, (above,))[0] if above < 1 else 0.0
+        high = times_to_loss(self.kernel, self.residual, (below**2,))[0] if below > 0 else math.inf
         return (float(low / time), float(high / time)) if time > 0 else (1.0, 1.0)
 
 
@@ -240,7 +240,7 @@ def _times_along(kernels, places, residual, shares) -> list[float]:
         now = float(residual @ residual) / initial
         open_shares = [i for i, time in enumerate(times) if not np.isfinite(time)]
         wanted = tuple(min(shares[i] / now, 1.0) for i in open_shares)
-        for i, time in zip(open_shares, reach_times(kernel, residual, wanted), strict=True):
+        for i, time in zip(open_shares, times_to_loss(kernel, residual, wanted), strict=True):
             if time <= length and np.isfinite(time):
                 times[i] = float(start + time)
         if np.isfinite(length):
@@ -264,20 +264,21 @@ def _end(model, inputs, kernel, residual, time):
     outputs, pull = model.pullback(features)
     values, vectors = jnp.linalg.eigh(kernel)
     resolved = values > len(values) * jnp.finfo(float).eps * jnp.max(values)
-    gone = jnp.where(resolved, -jnp.expm1(-values * time) / jnp.where(resolved, values, 1.0), 0.0)
-    push = vectors @ (gone * (vectors.T @ residual))
-    gradient = pull(push.reshape(outputs.shape))
+    # int_0^t e^{-lambda s} ds, mode by mode; unresolved modes stand still
+    spans = jnp.where(resolved, -jnp.expm1(-values * time) / jnp.where(resolved, values, 1.0), 0.0)
+    integral = vectors @ (spans * (vectors.T @ residual))
+    gradient = pull(integral.reshape(outputs.shape))
     factors, theta = model.rate_factors(), parameters(model)
-    moved = with_parameters(
+    end = with_parameters(
         model, {name: theta[name] - factors[name] * gradient[name] for name in theta}
     )
-    step = (moved.respond(features) - outputs).reshape(-1)
-    kernel_after = block_of_features(moved, features)
+    step = (end.respond(features) - outputs).reshape(-1)
+    kernel_after = block_of_features(end, features)
     change = jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel)
     size, whole = jnp.linalg.norm(step), jnp.linalg.norm(residual)
-    missed = jnp.linalg.norm(step + kernel @ push)
-    gap = missed / jnp.where(size > 0, size, 1.0)
-    return change, gap, kernel_after, missed / jnp.where(whole > 0, whole, 1.0)
+    defect = jnp.linalg.norm(step + kernel @ integral)
+    gap = defect / jnp.where(size > 0, size, 1.0)
+    return change, gap, kernel_after, defect / jnp.where(whole > 0, whole, 1.0)
 
 
 @double

@@ -25,8 +25,8 @@ from .grams import own_gram
 from .registry import ALWAYS, Case, Statement, statements
 from .timing import SHARES
 
-STIFFNESS = 2000.0  # a default run lasts at most this many fastest time scales
-RECORDS_A_DECADE = 8
+STIFFNESS = 2000.0  # a default run lasts at most this many fastest time scales (chosen)
+RECORDS_A_DECADE = 8  # of time, in such a run (chosen)
 
 
 @dataclass(frozen=True)

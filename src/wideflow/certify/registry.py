@@ -65,7 +65,7 @@ def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in known | set(options):
             raise ValueError(
-                f"`theorem` must take parts of a case by name, but {theorem.__name__} asks for "
+                f"`theorem` must take parts of a case by name, but {theorem.__name__} takes "
                 f"`{name}`. A case has "
                 f"{', '.join(sorted(known))}; for anything else give the `Statement` a `judge` "
                 "of its own."
@@ -122,7 +122,7 @@ class Statement:
             wanted = _required(self.theorem) & {"table", "model"}
             if self.run == NEVER and wanted:
                 raise ValueError(
-                    f"`run` must be 'always', as {self.theorem.__name__} asks for "
+                    f"`run` must be 'always', as {self.theorem.__name__} takes "
                     f"`{min(wanted)}`, which a certificate without training does not have."
                 )
             object.__setattr__(self, "judge", on_case(self.theorem))

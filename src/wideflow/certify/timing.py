@@ -11,10 +11,10 @@ import numpy as np
 
 from .._core.precision import double
 from ..limits.linearised import linearised
-from ..limits.time_to_loss import reach_times
+from ..limits.time_to_loss import times_to_loss
 
-SHARES = (0.5, 0.1, 0.01, 0.001)
-POINTS = 80
+SHARES = (0.5, 0.1, 0.01, 0.001)  # of the initial loss, whose times are predicted (chosen)
+POINTS = 80  # of the curve that is drawn (chosen)
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ def predict_times(kernel, mean_kernel, outputs, targets) -> Timing:
     """`outputs` and `targets` are (sample,); kernels (sample, sample)."""
     outputs, targets = np.asarray(outputs, float), np.asarray(targets, float)
     residual = outputs - targets
-    times = tuple(float(t) for t in reach_times(kernel, residual, SHARES))
+    times = tuple(float(t) for t in times_to_loss(kernel, residual, SHARES))
     if mean_kernel is None:
         mean_times = (float("nan"),) * len(SHARES)
     else:
-        mean_times = tuple(float(t) for t in reach_times(mean_kernel, residual, SHARES))
+        mean_times = tuple(float(t) for t in times_to_loss(mean_kernel, residual, SHARES))
     finite = [t for t in times if np.isfinite(t) and t > 0]
     top = float(np.linalg.eigvalsh(np.asarray(kernel, float))[-1])
     last = 3 * max(finite) if finite else 100.0 / max(top, 1e-300)

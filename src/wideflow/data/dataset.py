@@ -66,7 +66,9 @@ class DatasetObjective(AbstractObjective):
         return self.features.shape[0]
 
     def describe(self) -> str:
-        return f"{self.loss.formula} on {self.name} ({self.samples} samples)"
+        return (
+            f"{self.loss.formula} on {self.name} ({self.samples} sample{'s' * (self.samples != 1)})"
+        )
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -175,10 +177,6 @@ class Dataset:
                 f"`like` must have {self.dimension} features like these data, got {like.dimension}."
             )
         return like
-
-    def duplicates(self) -> int:
-        """How many rows repeat the inputs of an earlier row."""
-        return len(self) - len(np.unique(self.inputs, axis=0))
 
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.counted import counted
 from .._core.errors import check_flag, check_kind
 from .dataset import Dataset
 
@@ -66,8 +67,8 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
             / counts[:, None]
         )
         notes.append(
-            f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps "
-            "the mean target"
+            f"merged {counted(len(x) - len(unique), 'row')} with an earlier row of the same "
+            "inputs; the target is their mean"
         )
         x, y = unique, means.reshape(len(unique), *y.shape[1:])
     if len(x) > 1:

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from .._core.counted import counted
 from .._core.errors import check_choice, check_count, check_kind, check_list, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
@@ -161,9 +162,8 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
     if missing.to_numpy().any():
         bad, row = _first(missing)
         raise ValueError(
-            f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column "
-            f"{_some(bad)}; the "
-            f"first is in line {row + 2}. Fill them or drop those rows."
+            f"{path.name} has {counted(int(missing.to_numpy().sum()), 'missing value')}, in column "
+            f"{_some(bad)}; the first is in line {row + 2}. Fill them or drop those rows."
         )
     infinite = pd.DataFrame(~np.isfinite(numbers))
     if infinite.to_numpy().any():

@@ -37,7 +37,7 @@ WEIGHTS = 4  # trained weights a row
 STEPS, EPOCHS, LONG = 65_536, 2_000, 4_000  # caps: Adam's steps and epochs; the others' epochs
 REACH = 8.0  # chosen on folds of the UCI sets (docs/estimators.md says which)
 LARGEST = 0.3  # chosen: a third of the deviation that weights start with
-HALVINGS = 6
+HALVINGS = 6  # of a rate at which training diverged (chosen)
 BATCHES = 16  # how many are looked at for the rate
 KEPT = 400  # training rows kept for the certificate
 
@@ -290,11 +290,13 @@ def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray
         return order, order[:0]
     if strata is None:
         return order[count:], order[:count]
-    held = np.zeros(samples, bool)
+    validation = np.zeros(samples, bool)
     for label in np.unique(strata):
         rows = order[strata[order] == label]
-        held[rows[: int(settings.validation_fraction * len(rows))]] = True
-    return (order[~held[order]], order[held[order]]) if held.sum() >= 2 else (order, order[:0])
+        validation[rows[: int(settings.validation_fraction * len(rows))]] = True
+    if validation.sum() < 2:
+        return order, order[:0]
+    return order[~validation[order]], order[validation[order]]
 
 
 @double

@@ -28,7 +28,7 @@ from ..limits.kernels import mean_ntk
 from ..models.embeddings import AbstractEmbedding
 
 RIDGES = np.logspace(-10, 1, 23)  # over the largest eigenvalue
-BIASES = (0.3, 1.0, 3.0)
+BIASES = (0.3, 1.0, 3.0)  # in units of the standardised columns (chosen)
 CHOSEN_ON = 2000  # rows at most, for ridge and bias
 MATRICES = 2  # of n x n numbers are held at once: the kernel and its factor
 

@@ -193,9 +193,11 @@ class Experiment:
                 f"the settings of experiment {self.name!r} must be one frozen dataclass."
             )
 
-    def asks(self, size: str) -> bool:
+    def is_large_enough(self, size: str) -> bool:
         """Whether a run of that size is large enough for the claims."""
         return SIZES.index(size) >= SIZES.index(self.claims_from_size)
+
+    asks = is_large_enough  # its name before 0.2.0
 
     @property
     def summary(self) -> str:

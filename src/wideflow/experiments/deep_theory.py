@@ -32,7 +32,7 @@ MOST_ROWS = 420  # samples times steps of the field theory: 16 CPU seconds, 12 o
 LEAST_STEPS = 8  # fewer show nothing
 # of the stability limit 2/lambda_max: a step of the field theory where the run has smaller ones
 SHARE = 0.25
-REPEATS = 3
+REPEATS = 3  # of the field theory; standard errors need two (chosen)
 SEEN = 0.05  # of the run: a shorter beginning cannot be seen in the picture
 NAMES = ("limit_loss", "limit_low", "limit_high")
 
@@ -120,7 +120,7 @@ def _field(network, training, times, rate, factor, key) -> Theory | None:
     most = MOST_ROWS // samples - 1
     if most < LEAST_STEPS:
         note = (
-            f"infinite width is too dear for {samples} samples: at most "
+            f"infinite width is too expensive for {samples} samples: at most "
             f"{MOST_ROWS // (LEAST_STEPS + 1)}"
         )
         return Theory(np.zeros(1), note, lambda: dict.fromkeys(NAMES, np.full(1, np.nan)))
@@ -156,7 +156,7 @@ def _field_note(until: float, end: float, rate: float | None) -> str:
     shorter = "" if rate is None else f"; {max(1, int(until / rate))} steps show all of it"
     if until < SEEN * end:
         return f"infinite width is affordable up to time {until:.2g} alone{shorter}"
-    return f"infinite width: field theory up to time {until:.2g}, beyond too dear"
+    return f"infinite width: field theory up to time {until:.2g}, too expensive beyond"
 
 
 def _long_step(network, training, rate: float | None, factor: float) -> float:

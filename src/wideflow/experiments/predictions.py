@@ -18,7 +18,7 @@ from ..limits.random_gram import random_ntg
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
 
-DRAWS = 8
+DRAWS = 8  # of a random limit kernel (chosen)
 
 
 def awaited(network, samples: int, times: np.ndarray, grid) -> xr.Dataset:

@@ -15,6 +15,7 @@ import xarray as xr
 from .. import data
 from .._core.activations import activation
 from .._core.architecture import mlp
+from .._core.counted import counted
 from .._core.errors import check_choice, check_count, check_number, check_positive
 from .._core.parametrisations import TABLE as PARAMETRISATIONS
 from .._core.precision import Precision
@@ -258,7 +259,7 @@ def describe(s: Settings) -> str:
     network = f"{s.activation} network of width {s.width}{layers} under {s.scaling} scaling"
     if s.data in GENERATED:
         noise = "" if s.data == "random-labels" else f", noise {s.noise:g}"
-        where = f"{s.data} ({s.samples} samples{noise})"
+        where = f"{s.data} ({counted(s.samples, 'sample')}{noise})"
     else:
         where = s.data.rpartition("/")[2]
     how = f"until time {s.time:g}" if s.dynamics == "flow" else f"at rate {s.rate:g}"

@@ -50,8 +50,8 @@ def _table(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
         rows = jax.random.permutation(named_key(key, "rows"), len(table))[:most]
         table = table.take(np.sort(np.asarray(rows)))
     whole = data.prepare(table).data if s.prepared else table
-    held = min(s.test_samples, len(whole) // MOST_HELD_OUT)
-    if held == 0:
+    count = min(s.test_samples, len(whole) // MOST_HELD_OUT)
+    if count == 0:
         return whole, None
     order = np.asarray(jax.random.permutation(named_key(key, "held out"), len(whole)))
-    return whole.take(np.sort(order[held:])), whole.take(np.sort(order[:held]))
+    return whole.take(np.sort(order[count:])), whole.take(np.sort(order[:count]))

@@ -23,7 +23,7 @@ def judge(settings: Any, seed: int) -> Verdicts:
     networks, training, _ = build(settings, jax.random.key(seed))
     certificate = certify(networks[0], training, key=seed)
     rows = [
-        (p.outcome.name, in_words(p.about), p.name, asks(p), in_words(p.message))
+        (p.outcome.name, in_words(p.about), p.name, requirement(p), in_words(p.message))
         for p in certificate.telling
     ]
     speaking = tuple(row for row in rows if row[0] != "NOT_APPLICABLE")
@@ -78,7 +78,7 @@ def _covered(certificate) -> str:
     )
 
 
-def asks(promise) -> str:
+def requirement(promise) -> str:
     """The width that a statement asks for and the rate that it promises, in words."""
     parts = []
     if not promise.width_helps:

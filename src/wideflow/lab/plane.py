@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from .._core.counted import counted
 from ..experiments.base import SIZES, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
@@ -130,8 +131,8 @@ def live(table: xr.Dataset) -> FigureSpec:
         f"Phase plane of {plane.name}",
         [*maps, _errors(plane, table), _changes(plane, table)],
         columns=2,
-        caption=f"{describe(plane, point).capitalize()}; {table.sizes['run']} runs, saved in "
-        f"{pathlib.Path(table.attrs['folder']).name}. {plane.sentence}",
+        caption=f"{describe(plane, point).capitalize()}; {counted(table.sizes['run'], 'run')}, "
+        f"saved in {pathlib.Path(table.attrs['folder']).name}. {plane.sentence}",
     )
 
 

@@ -113,4 +113,4 @@ from .random_gram import (
     zipf_tail as zipf_tail,
 )
 from .stack import StackPath as StackPath, stack_limit as stack_limit
-from .time_to_loss import reach_time as reach_time
+from .time_to_loss import reach_time as reach_time, time_to_loss as time_to_loss

@@ -328,6 +328,7 @@ def psd_root(covariance):
     columns, rest = [], covariance
     for i in range(count):
         pivot = rest[i, i]
+        # a few roundings of the largest variance: a smaller pivot is the rounding of a zero
         positive = pivot > 1e-15 * size
         column = jnp.where(positive, rest[:, i] / jnp.sqrt(jnp.where(positive, pivot, 1.0)), 0.0)
         column = jnp.where(jnp.arange(count) < i, 0.0, column)

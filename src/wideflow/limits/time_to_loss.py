@@ -16,11 +16,11 @@ from .._core.errors import check_between
 from .._core.foreign import untyped
 from .._core.precision import double
 
-__all__ = ["reach_time", "reach_times"]
+__all__ = ["reach_time", "time_to_loss", "times_to_loss"]
 
 
 @double
-def reach_time(kernel, residual, share: float) -> float:
+def time_to_loss(kernel, residual, share: float) -> float:
     r"""The time $t$ with $L(t)$ = `share` $\cdot\, L(0)$ under $\dot r = -K r$, $r(0)$ =
     `residual`; `inf` if there is none.
 
@@ -31,16 +31,19 @@ def reach_time(kernel, residual, share: float) -> float:
         residual: $r(0)$, (sample,) or (sample, output).
         share: $\rho$ in (0, 1].
 
-    >>> round(reach_time([[2.0]], [3.0], share=0.01), 6)  # log(100) / (2 * 2)
+    >>> round(time_to_loss([[2.0]], [3.0], share=0.01), 6)  # log(100) / (2 * 2)
     1.151293
     """
     check_between("share", share, 0.0, 1.0, remedy="It is the share of the initial loss.")
-    return float(reach_times(kernel, residual, (share,))[0])
+    return float(times_to_loss(kernel, residual, (share,))[0])
+
+
+reach_time = time_to_loss  # its name in version 0.1
 
 
 @double
-def reach_times(kernel, residual, shares) -> np.ndarray:
-    """`reach_time` for several shares, from one eigen decomposition.
+def times_to_loss(kernel, residual, shares) -> np.ndarray:
+    """`time_to_loss` for several shares, from one eigen decomposition.
 
     Args:
         kernel: $K$, shape (sample, sample).

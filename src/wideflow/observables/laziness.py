@@ -39,7 +39,8 @@ class LinearisationGap(AbstractObservable):
             (theta,),
             ({name: now[name] - theta[name] for name in theta},),
         )
-        moved = (with_parameters(snapshot.start, now).respond(features) - first).astype(jnp.float64)
-        size = jnp.linalg.norm(moved)
-        missed = jnp.linalg.norm(moved - tangent.astype(jnp.float64))
-        return jnp.where(size > 0, missed / jnp.where(size > 0, size, 1.0), 0.0)
+        last = with_parameters(snapshot.start, now).respond(features)
+        change = (last - first).astype(jnp.float64)
+        size = jnp.linalg.norm(change)
+        defect = jnp.linalg.norm(change - tangent.astype(jnp.float64))
+        return jnp.where(size > 0, defect / jnp.where(size > 0, size, 1.0), 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.precision import double
 from ..data.dataset import Dataset
 from ..limits.kernels import mean_ntk
-from ..limits.time_to_loss import reach_times
+from ..limits.time_to_loss import times_to_loss
 from .errors_of_predictions import error_of, two_classes
 from .splits import Standard, split_rows
 
@@ -41,7 +41,7 @@ def lazy_errors(
     network_inputs = lambda part: weight_std * standard.inputs(data.inputs[part])
     inputs = network_inputs(rows.train)
     kernel = np.asarray(mean_ntk(inputs, activation))
-    times = reach_times(kernel, -y[rows.train], levels)
+    times = times_to_loss(kernel, -y[rows.train], levels)
     values, vectors = np.linalg.eigh(kernel)
     values = np.maximum(values, values[-1] * len(values) * np.finfo(float).eps)
     modes = vectors.T @ y[rows.train]

@@ -52,9 +52,9 @@ SCALINGS = ("mean-field", "ntk", "zipf")
 DYNAMICS = ("descent", "flow")
 LEVELS = (0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 STEPS = 20_000  # of descent: at rate 1/4 modes down to 1e-4 of the fastest are fitted
-PROBED = 128  # training rows on which kernels are compared
-SPECTRUM = 600  # training rows on which the fastest rate is measured
-RECORDS = 12  # a decade of time
+PROBED = 128  # training rows on which kernels are compared (chosen)
+SPECTRUM = 600  # training rows on which the fastest rate is measured (chosen)
+RECORDS = 12  # a decade of time (chosen)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from .lazy_end import lazy_errors
 from .measurements import Measurements, measurements_of
 from .network import Network, Training
 from .point import phase_point
-from .refinement import Asked, closing_round, closing_runs, first_round, next_round
+from .refinement import RunAt, closing_round, closing_runs, first_round, next_round
 from .rich_end import check_particles, rich_errors, rich_points
 from .sentence import sentence
 from .splits import split_rows
@@ -283,7 +283,7 @@ class _Search:
         self.axes, self.shared, self.folder = axes, shared, folder
         self.runs, self.minutes, self.folds = runs, minutes, folds
         self.seed, self.progress = seed, progress
-        self.done: list[Asked] = []
+        self.done: list[RunAt] = []
         self.began = time.monotonic()
 
     def run(self, engine) -> str:
@@ -328,7 +328,7 @@ class _Search:
         table = collect(plan, self._store).isel(seed=0)
         return rich_errors(table, points, self.shared["levels"], self.folds)
 
-    def _perform(self, pending: list[Asked], engine) -> str:
+    def _perform(self, pending: list[RunAt], engine) -> str:
         swept = self._sweep(self._plan(self._settings(pending)), engine)
         return swept.stopped or self._broken(swept)
 
@@ -358,7 +358,7 @@ class _Search:
             raise ValueError(f"no run of the plane finished: {failed[0]}")
         return ""
 
-    def _settings(self, pending: list[Asked]) -> list[dict[str, Any]]:
+    def _settings(self, pending: list[RunAt]) -> list[dict[str, Any]]:
         """What each run has of its own: its fold and its values on the axes."""
         points = []
         for place, fold in pending:

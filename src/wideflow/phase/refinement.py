@@ -29,7 +29,7 @@ FIRST_FOLDS = 2  # of every new point: the fewest that say anything about noise
 BORDERS = 4  # every fourth new run goes to the borders of the regimes (chosen)
 COARSE = 0.5  # share of the runs that the first round may take (chosen)
 Place = tuple[int, int]
-Asked = tuple[Place, int]  # a place of the lattice and a fold
+RunAt = tuple[Place, int]  # a place of the lattice and a fold
 
 
 def coarse(axes: tuple[Axis, Axis], runs: int) -> list[Place]:
@@ -53,7 +53,7 @@ def coarse(axes: tuple[Axis, Axis], runs: int) -> list[Place]:
     return [(int(i), int(j)) for i in first for j in second]
 
 
-def first_round(axes: tuple[Axis, Axis], runs: int) -> list[Asked]:
+def first_round(axes: tuple[Axis, Axis], runs: int) -> list[RunAt]:
     """The coarse lattice on the first folds."""
     return [(place, fold) for fold in range(FIRST_FOLDS) for place in coarse(axes, runs)]
 
@@ -61,11 +61,11 @@ def first_round(axes: tuple[Axis, Axis], runs: int) -> list[Asked]:
 def next_round(
     axes: tuple[Axis, Axis],
     measured: Measurements,
-    done: Sequence[Asked],
+    done: Sequence[RunAt],
     count: int,
     folds: int,
     seed: int,
-) -> list[Asked]:
+) -> list[RunAt]:
     """At most `count` further runs; fewer, or none, where nothing is left to ask.
 
     Args:
@@ -80,7 +80,7 @@ def next_round(
     used = Counter(place for place, _ in done)
     open_ = np.array([used[place] < folds for place in places])
     factor = _root(errors.covariance)
-    batch: list[Asked] = []
+    batch: list[RunAt] = []
     turn = 0
     while len(batch) < count and open_.any():
         turn += 1
@@ -115,8 +115,8 @@ def closing_runs(folds: int) -> int:
 
 
 def closing_round(
-    points: Sequence[Place], measured: Measurements, done: Sequence[Asked], count: int, folds: int
-) -> list[Asked]:
+    points: Sequence[Place], measured: Measurements, done: Sequence[RunAt], count: int, folds: int
+) -> list[RunAt]:
     """At most `count` runs that complete the folds of the best points: over all, then lazy, then
     rich, then the next best.
     """
@@ -130,7 +130,7 @@ def closing_round(
         [i for i in order if change[i] > RICH][:1],
     ]
     used = Counter(place for place, _ in done)
-    pending: list[Asked] = []
+    pending: list[RunAt] = []
     for i in dict.fromkeys(int(i) for group in (*first, order[1:]) for i in group):
         if np.isfinite(smooth[i]):
             pending += [(points[i], fold) for fold in range(used[points[i]], folds)]

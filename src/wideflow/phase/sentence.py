@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from .._core.counted import counted
 from .answer import Answer
 from .axes import Axis
 from .comparisons import Interval
@@ -50,7 +51,7 @@ def sentence(
     others = (
         ""
         if len(verdict.same) < 2
-        else f"; {len(verdict.same) - 1} other settings cannot be distinguished from it"
+        else f"; {counted(len(verdict.same) - 1, 'other setting')} cannot be distinguished from it"
     )
     parts.append(
         f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){others}."

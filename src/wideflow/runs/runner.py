@@ -140,7 +140,7 @@ def as_record(
     """What is kept of a run that has given `table`."""
     values = _values(settings, flow)
     plain_size = dataclasses.asdict(experiment.settings[size])
-    large_enough = experiment.asks(size)
+    large_enough = experiment.is_large_enough(size)
     return Record(
         experiment=experiment.name,
         paper=experiment.paper,

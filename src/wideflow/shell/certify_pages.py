@@ -100,7 +100,7 @@ def tables(certificate: "Certificate") -> Group:
         parts.append(table)
     if certificate.later:
         parts.append(
-            f"[dim]{len(certificate.later)} more need a run (--train): "
+            f"[dim]{len(certificate.later)} more can be judged on a run (--train): "
             f"{escape(', '.join(certificate.later))}[/dim]"
         )
     parts.append(f"[bold]{escape(certificate.headline)}[/bold]")

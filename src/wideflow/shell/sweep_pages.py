@@ -8,6 +8,7 @@ import xarray as xr
 from rich.markup import escape
 from rich.table import Table
 
+from .._core.counted import counted
 from ..figures import FigureSpec
 from ..report.page import Sheet, write_page
 from ..report.static import save_figure
@@ -124,16 +125,16 @@ def print_plan(
     axes = " × ".join(f"{name} {length}" for name, length in planned["axes"].items())
     console.print(
         f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = "
-        f"{planned['runs']} runs in {planned['programs']} compiled programs"
+        f"{counted(planned['runs'], 'run')} in {counted(planned['programs'], 'compiled program')}"
     )
     console.print(
-        f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers "
-        f"with {threads} threads each"
+        f"{planned['done']} done, {planned['missing']} to run in {out} on "
+        f"{counted(count, 'worker')} with {counted(threads, 'thread')} each"
     )
     if remaining is not None:
         console.print(
-            f"About {duration(planned['seconds'])}, estimated from {remaining.learnt_from} "
-            "finished runs"
+            f"About {duration(planned['seconds'])}, estimated from "
+            f"{counted(remaining.learnt_from, 'finished run')}"
         )
     table = Table(title="Programs", title_justify="left")
     for heading in ("runs", "missing", "first of them"):
@@ -146,7 +147,7 @@ def print_plan(
         )
     console.print(table)
     if len(plan.groups) > SHOWN:
-        console.print(f"and {len(plan.groups) - SHOWN} more programs")
+        console.print(f"and {counted(len(plan.groups) - SHOWN, 'more program')}")
     if stopped:
         console.print(f"[bold red]The run for the estimate failed:[/] {escape(stopped)}")
     return FAILED if stopped else OK
@@ -201,7 +202,7 @@ def _write_page(
             subject[name] = ", ".join(short(value.item()) for value in table[name].values[:SHOWN])
     subject |= {name: short(value) for name, value in swept.plan.spec.fixed.items()}
     lead = [
-        f"{about['runs'] - about['missing']} of {about['runs']} runs are available, "
+        f"{about['runs'] - about['missing']} of {counted(about['runs'], 'run')} available, "
         f"{about['computed']} of them computed by the last call."
     ]
     if swept.stopped:
@@ -216,10 +217,13 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
     about, console = summary(swept), terminal.out()
     if swept.troubles:
         console.print(_troubles_table(swept.troubles))
-    replaced = f"; {swept.replaced} workers died and were replaced" if swept.replaced else ""
+    replaced = ""
+    if swept.replaced:
+        verb = "was" if swept.replaced == 1 else "were"
+        replaced = f"; {counted(swept.replaced, 'worker')} died and {verb} replaced"
     console.print(
         f"{about['sweep']}: {about['computed']} computed, {about['found']} found, "
-        f"{about['missing']} missing of {about['runs']} runs{replaced}"
+        f"{about['missing']} missing of {counted(about['runs'], 'run')}{replaced}"
     )
     if swept.stopped:
         console.print(

@@ -119,14 +119,17 @@ def failed_first(claims: Sequence[Judged]) -> list[Judged]:
 
 def verdict_line(record: Record) -> str:
     """'12 hold, 1 FAILS', coloured."""
-    counts = record.counts
-    words = {
+    several = {
         "failed": "FAIL",
         "declared": "do not reproduce (declared)",
         "unasked": TOO_SMALL,
         "holds": "hold",
     }
-    parts = [f"[{COLOURS[kind]}]{counts[kind]} {words[kind]}[/]" for kind in counts if counts[kind]]
+    parts = [
+        f"[{COLOURS[kind]}]{count} {WORDS[kind] if count == 1 else several[kind]}[/]"
+        for kind, count in record.counts.items()
+        if count
+    ]
     return ", ".join(parts) or "[dim]makes no claims[/dim]"
 
 
@@ -222,7 +225,7 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     """What became of a run: its claims and files, or one line."""
     record, console = done.record, out()
     if briefly:
-        source = "found, of other sources" if done.outdated else "found"
+        source = "found, from a different version of the code" if done.outdated else "found"
         effort = source if done.found else f"{record.seconds:.1f} s"
         console.print(
             f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{effort}[/dim]"

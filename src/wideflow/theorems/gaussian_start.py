@@ -14,7 +14,7 @@ from scipy.special import bdtr, chdtr, chdtrc, ndtr
 SIZE = 1e-6
 """Probability with which a start that was drawn as assumed is turned away."""
 
-PARTS = 4
+PARTS = 4  # tests, three of the weights and one of the signs, share the size (Bonferroni)
 
 
 def normal_fault(weights, what: str = "the weights") -> str:

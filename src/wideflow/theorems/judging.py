@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..papers import papers
 from ..training.run import Run
 from .base import Outcome, Verdict
-from .of_runs import AbstractRunTheorem
+from .of_runs import AbstractRunTheorem, check_single
 
 ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABLE)
 
@@ -71,10 +71,7 @@ def judge(run: Run) -> Judgement:
     """
     if not isinstance(run, Run):
         raise ValueError(f"`run` must be what `train` returns, got {type(run).__name__}.")
-    if run.several:
-        raise ValueError(
-            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-        )
+    check_single(run)
     verdicts = {name: _verdict(theorem, run) for name, theorem in run_theorems().items()}
     ordered = sorted(verdicts.items(), key=lambda pair: ORDER.index(pair[1].outcome))
     return Judgement(dict(ordered))

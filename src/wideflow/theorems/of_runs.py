@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from .._core.counted import counted
 from .._core.errors import check_kind
 from .._core.precision import cast
 from .._core.renamed import under_new_names
@@ -83,12 +84,16 @@ class AbstractRunTheorem(AbstractTheorem):
         return self.evaluate(*bound.args, **bound.kwargs)
 
 
+def check_single(run: Run) -> None:
+    """Refuses a run of several networks, as a verdict is on one."""
+    if run.several:
+        networks = counted(len(run.model), "network")
+        raise ValueError(f"`run` trained {networks} together; judge one of them: `run.member(0)`.")
+
+
 def _parts_of(run: Run, wanted) -> dict[str, Any]:
     """What of the run the statement takes, by name."""
-    if run.several:
-        raise ValueError(
-            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-        )
+    check_single(run)
     names = ("start", "model", "data", "dynamics", "loss", "state", "table")
     parts = {name: getattr(run, name) for name in names}
     parts |= {name: getattr(run.data, name, None) for name in ("inputs", "targets")}

@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from .. import observables
+from .._core.counted import counted
 from .._core.errors import check_between, check_callable, check_count, check_number
 from ..figures import FigureSpec, Line, Panel
 from ..observables.layers import alignment
@@ -335,9 +336,9 @@ class Watch:
     def __str__(self) -> str:
         lines = [
             f"{self.verdict}: laziness index {self.index:.3f} at step {self.steps[-1][0]}, "
-            f"{self.network.samples} inputs",
-            f"{len(self.rows)} records took {self.seconds:.3g} s, {self.cost:.1%} of the time; "
-            f"{len(self.skipped)} skipped",
+            f"{counted(self.network.samples, 'input')}",
+            f"{counted(len(self.rows), 'record')} took {self.seconds:.3g} s, {self.cost:.1%} of "
+            f"the time; {len(self.skipped)} skipped",
         ]
         lines += [f"  {name}: {value:.4g}" for name, value in self.scalars().items()]
         return "\n".join(lines)

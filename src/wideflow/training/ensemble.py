@@ -235,13 +235,13 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
                 "`dynamics` must be one of wideflow's, for instance "
                 f"`GradientDescent(rate=0.1)`, got {one!r}."
             )
-    alike = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
+    same_features = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
     objectives = [_objective(d, loss, m, dtype) for d, m in zip(datas, models, strict=True)]
     test_objectives = [
         None if t is None else _objective(t, loss, m, dtype)
         for t, m in zip(tests, models, strict=True)
     ]
-    for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
+    for objective, one in zip(objectives[: 1 if same_features else count], models, strict=False):
         eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
     for test_objective, one in zip(test_objectives, models, strict=True):
         if isinstance(test_objective, DatasetObjective):
@@ -272,7 +272,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
             statics,
             code_of((models[0], objectives[0], test_objectives[0], all_dynamics[0])),
         )
-    shared = (alike, shared_test and alike, shared_dynamics)
+    shared = (same_features, shared_test and same_features, shared_dynamics)
     return Ensemble(
         _stack("model", models),
         objectives[0] if shared[0] else _stack("data", objectives),

@@ -148,7 +148,7 @@ def _check_records(count: float) -> None:
     """Refuses grids of records that no memory holds."""
     if not count <= MOST_RECORDS:
         raise ValueError(
-            f"`every` asks for {count:.3g} records, more than {MOST_RECORDS:.0e}. "
+            f"`every` would give {count:.3g} records, more than {MOST_RECORDS:.0e}. "
             "Record less often, or on a `Logarithmic()` grid."
         )
 

@@ -26,7 +26,7 @@ from .draws import SIGNS, first_sources, signs
 from .loss_estimate import loss_of_mean, summed_loss
 from .march import ARRAYS_A_LAYER, march
 
-BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
+BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged (chosen)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _summary(paths, rate, gram, targets, problem) -> tuple[dict[str, jax.Array],
     features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
     # of the first loss of all repeats, which is the same up to rounding: outputs vanish at the
     # start
-    grown = jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0])
+    blown_up = jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0])
     kernels = _tangent_kernels(gram, features, gradients, problem)
     sharpness = _sharpness(rate, kernels, mean(trained), targets, problem)
     summary = dict(
@@ -206,7 +206,7 @@ def _summary(paths, rate, gram, targets, problem) -> tuple[dict[str, jax.Array],
         sharpness=sharpness,
         preactivations=paths["preactivations"][0].reshape(depth, count, points, problem.neurons),
     )
-    return summary, grown | ~jnp.all(jnp.isfinite(each))
+    return summary, blown_up | ~jnp.all(jnp.isfinite(each))
 
 
 def _tangent_kernels(gram, features, gradients, problem):

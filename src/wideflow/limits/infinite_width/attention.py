@@ -72,7 +72,7 @@ def identity_attention(layer: SelfAttention, state: Covariances, rates: list) ->
     variance = variance * layer.query_key_std**2
     axes = tuple(range(2 * state.spatial))
     over = lambda a, b: jnp.sum(a * b, axis=axes, keepdims=True)
-    grown = lambda x: None if x is None else variance * over(x, x) * x + bias
+    own = lambda x: None if x is None else variance * over(x, x) * x + bias
     cross, tangent = state.cross, state.tangent
     plain = variance * over(cross, cross) * cross
     parts = []
@@ -83,7 +83,7 @@ def identity_attention(layer: SelfAttention, state: Covariances, rates: list) ->
     parts += [_share(rate, plain) for rate in inner]
     parts.append(_share(last, plain + bias))
     return state.replace(
-        left=grown(state.left), right=grown(state.right), cross=plain + bias, tangent=_sum(parts)
+        left=own(state.left), right=own(state.right), cross=plain + bias, tangent=_sum(parts)
     )
 
 

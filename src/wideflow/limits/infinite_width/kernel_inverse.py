@@ -26,7 +26,7 @@ from .regression import (
 
 RANK = 200  # columns of the preconditioner, as in `regress`
 TOLERANCE = 1e-11  # of every column's residual; predictions ask for more than a fit
-MAX_STEPS = 2000
+MAX_STEPS = 2000  # of conjugate gradients, each a product with the stored kernel (chosen)
 
 
 class Inverse(NamedTuple):

@@ -211,9 +211,11 @@ def _affine(layer, state, read, fan_in: int, rates: Rates) -> Covariances:
     if rate is None:
         own = None
     elif rates.parametrisation == "standard":
+        # weights of variance sigma_w^2/fan_in and no factor in front: the gradient is the input
+        # itself, whose square is a sum over the fan-in
         own = rate * (fan_in * read.cross + (0.0 if layer.bias_std is None else 1.0))
     else:
-        own = rate * new.cross
+        own = rate * new.cross  # the gradient by weights and bias, squared, is the new covariance
     tangent = own if below is None else below if own is None else own + below
     return new.replace(tangent=tangent, gaussian=True)
 
@@ -230,6 +232,8 @@ def _(layer: Activate, state, rates, pairs_after):
             "Put a `Dense` or `Conv` layer before it."
         )
     both = dual(layer.activation).both
+    # `left` and `right` hold the covariances of a sample with itself at two positions: Gaussian
+    # pairs like those of `cross`, with the variances at both positions on the outside
     own = lambda k: both(*_sandwich(state.own_variances(k), k))[0]
     p, r = state.variances()
     if not dual(layer.activation).closed:
@@ -265,6 +269,9 @@ def _(layer: LayerNorm, state, rates, pairs_after):
             "right after a `Dense` or "
             "`Conv` layer (before the activation), not after an activation."
         )
+    # over infinitely many channels the mean is 0 and the mean square the variance, so that layer
+    # norm is a fixed factor, which `cross` and `tangent` share; two roots, as the product could
+    # overflow
     scaled = lambda x, outer: (
         x / jnp.sqrt(outer[0] + layer.epsilon) / jnp.sqrt(outer[1] + layer.epsilon)
     )
@@ -295,6 +302,8 @@ def _(layer: GlobalAveragePool, state, rates, pairs_after):
 
 @apply_layer.register
 def _(layer: Flatten, state, rates, pairs_after):
+    # the weights that read a flattened sample are independent from position to position: pairs of
+    # different positions have no part, and the new fan-in makes the sum over positions a mean
     flat = state.without_pairs()
     flat = flat.linear(lambda x: mean_over_positions(x, state.spatial, False))
     return flat.replace(shape=layer.output_shape(state.shape))
@@ -313,6 +322,8 @@ def _(layer: Residual, state, rates, pairs_after):
     if layer.shortcut is not None:
         around = run_layers(layer.shortcut.layers, state, rates, pairs_after)
     around = around if pairs_after else around.without_pairs()
+    # E[(f + g)(f' + g')] = E[ff'] + E[gg']: the cross terms vanish where one branch ends with
+    # centred weights that the other does not have
     independent = weighted_layers(layer.body) or (
         layer.shortcut and weighted_layers(layer.shortcut)
     )

@@ -86,12 +86,14 @@ def apply_learnt(
         last = step + 1 == steps
         if last or (step + 1) % CHECKED_EVERY == 0:
             weights = _learnt_weights(inner[:, : step + 1, : step + 1], times, rate)
-            grown = weights.copy()
+            difference = weights.copy()
             # weights of the new directions count as change in full; Q is orthonormal, so this is |T
             # b| itself
-            grown[..., : before.shape[-1]] -= before
+            difference[..., : before.shape[-1]] -= before
             norms = np.linalg.norm(weights, axis=-1)
-            change = float(np.max(np.linalg.norm(grown, axis=-1) / np.where(norms > 0, norms, 1.0)))
+            change = float(
+                np.max(np.linalg.norm(difference, axis=-1) / np.where(norms > 0, norms, 1.0))
+            )
             before = weights
             # a basis of the whole space leaves nothing out
             if change <= tolerance or step + 1 == len(vectors):

@@ -25,7 +25,7 @@ from ...figures import FigureSpec, HLine, Line, Panel
 from ...models.shallow import Shallow
 from ...training.recorder import recording
 from ...training.train import train
-from .experiments.members import alike, check_lengths, labels, levels_of
+from .experiments.members import check_lengths, labels, levels_of
 
 REMOVED = 0.8  # share of the nodes that is taken away
 KEPT, LOST = 1.5, 10.0  # the pruned risk over the full one: "keeps its risk", "loses it"
@@ -63,13 +63,11 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     s, names = settings, labels(settings)
     training = data.sphere_sines(named_key(key, "data"), s.samples, s.features, s.noise)
     nets = [
-        alike(
-            Shallow.init(
-                named_key(key, "net"),
-                features=s.features,
-                width=s.width,
-                scaling=Zipf(gamma, alpha),
-            )
+        Shallow.init(
+            named_key(key, "net"),
+            features=s.features,
+            width=s.width,
+            scaling=Zipf(gamma, alpha),
         )
         for gamma, alpha in zip(s.gammas, s.alphas, strict=True)
     ]

@@ -13,6 +13,7 @@ import distributed
 from distributed import Future, KilledWorker
 from distributed.client import FutureCancelledError, FuturesCancelledError
 
+from ..._core.counted import counted
 from ..._core.foreign import untyped
 from ..store import Store
 from .cluster import LOST, Engine, EngineError
@@ -74,11 +75,12 @@ class Dispatch:
 
     def _tell(self) -> None:
         others = f", {len(self._busy)} at work elsewhere" if self._busy else ""
+        count = self.engine.size()
         bad = sum(outcome.kind == "failed" for outcome in self.outcomes.values())
         self.tell(
             len(self.outcomes),
             self._total,
-            (f"{self.engine.size()} workers" if self.engine.size() else "waiting for workers")
+            (counted(count, "worker") if count else "waiting for workers")
             + others
             + (f", {bad} failed" if bad else ""),
         )

@@ -116,7 +116,8 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     caption = (
         f"{kind} over {', '.join(map(str, averaged)) or 'one run each'} with {CONFIDENCE:.0%} bands"
     )
-    caption += f"; {missing} of {table[STATUS].size} runs are missing." if missing else "."
+    verb = "is" if missing == 1 else "are"
+    caption += f"; {missing} of {table[STATUS].size} runs {verb} missing." if missing else "."
     return FigureSpec(str(table.attrs["sweep"]), [panel], columns=1, caption=caption)
 
 

@@ -19,7 +19,7 @@ from .security import check_security
 from .spec import read_spec
 from .worker import Outcome
 
-OUTDATED = "found, of other sources"
+OUTDATED = "found, from a different version of the code"
 
 
 @dataclass(frozen=True)

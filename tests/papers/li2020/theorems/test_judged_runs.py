@@ -87,7 +87,7 @@ def test_other_runs_are_not_what_theorem_1_1_speaks_of(run, changes, reason):
 
 def test_a_run_that_ends_early(run):
     early = dataclasses.replace(run, table=run.table.isel(step=slice(0, 50)))
-    refused(CONVERGENCE(early), "it speaks of a time after")
+    refused(CONVERGENCE(early), "it is about times after")
     one_stage = trained(dynamics=wf.TruncatedDescent(0.25, 0.3, 0.05, switch=STEPS), steps=4)
     refused(CONVERGENCE(one_stage), "stage 2 of Algorithm 1 has not begun")
 
@@ -98,7 +98,7 @@ def test_samples_must_be_those_of_the_teacher_and_enough():
     squares = {"loss": wf.losses.MeanSquares(), "dynamics": begun, "steps": 2}
     run = trained(data=sample, test=TEACHER, record=[wf.observables.TestLoss()], **squares)
     of = lambda **changes: CONVERGENCE(dataclasses.replace(run, **changes))
-    refused(of(), "it speaks of a time after")
+    refused(of(), "it is about times after")
     refused(of(test=None), "with the teacher as `test=`")
     other = wf.Dataset(sample.inputs, 2 * np.asarray(sample.targets))
     refused(of(data=other), "not those of the teacher")
@@ -107,7 +107,7 @@ def test_samples_must_be_those_of_the_teacher_and_enough():
     refused(of(loss=wf.losses.HalfSumSquares()), "HalfSumSquares")
     few = wf.Dataset(sample.inputs[:600], sample.targets[:600])
     late = run.table.assign_coords(time=run.table.time * 1e4)
-    refused(of(data=few, table=late), "it asks for N >= 1200 samples")
+    refused(of(data=few, table=late), "it requires N >= 1200 samples")
     refused(li2020.WarmStart()(run), "does not show the end of stage 1")
 
 

@@ -60,7 +60,7 @@ def two_layers_learnt(run: Run) -> Learnt:
         float(inner.rate),
         open=""
         if best and run.dynamics.every == 1
-        else "it speaks of the best iterate of all; train with `BestIterate(..., every=1)`",
+        else "it is about the best of all iterates; train with `BestIterate(..., every=1)`",
     )
 
 
@@ -80,9 +80,9 @@ def three_layers_learnt(run: Run, variant: int) -> Learnt:
             fault = layer_fault(whole, getattr(start, bias), f"{layer} layer")
     if fault:
         return _nothing(run, fault)
-    chosen = dynamics.finish(run.model, run.data, run.loss).model
+    final = dynamics.finish(run.model, run.data, run.loss).model
     return Learnt(
-        _test_loss(run, chosen),
+        _test_loss(run, final),
         start.widths[1],
         len(run.data),
         int(run.table["step"][-1]),

@@ -30,7 +30,7 @@ from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel
 from ....models.shallow import Shallow
 from ....training.train import train
-from .members import ALPHAS, DEVIATION, GAMMAS, check_settings, labels, most_moved
+from .members import ALPHAS, DEVIATION, GAMMAS, check_settings, labels, mean_of, most_moved
 
 NOISE = {"released": 0.1, "paper": 1.0}
 
@@ -166,11 +166,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Node scaling from lazy (γ=1) to rich (γ=0)",
         panels,
-        caption="Mean over {} seeds, band of one standard deviation; n = {samples}, d = "
-        "{features}, m = {width}, convention {convention} (noise {:g}, initial weights of "
-        "deviation {:.3g}). Compare caron2023, Figure 1, whose Gram change is the square root of "
-        "this one.".format(
-            table.sizes["seed"], NOISE[convention], DEVIATION[convention], **table.attrs
+        caption="{}; n = {samples}, d = {features}, m = {width}, convention {convention} (noise "
+        "{:g}, initial weights of deviation {:.3g}). Compare caron2023, Figure 1, whose Gram "
+        "change is the square root of this one.".format(
+            mean_of(table), NOISE[convention], DEVIATION[convention], **table.attrs
         ),
     )
 

@@ -171,7 +171,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                     at_least=0.005,
                 ),
                 Claim(
-                    f"{setting}: observed rate over that of the hard mask (Lemma D.1 asks 1)",
+                    f"{setting}: observed rate over that of the hard mask (1 in Lemma D.1)",
                     float(one["observed"] / one["hard"]),
                     at_least=1.0,
                     expected_to_hold=False,

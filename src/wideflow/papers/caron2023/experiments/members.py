@@ -4,14 +4,13 @@ their panels.
 
 import math
 
-import equinox as eqx
 import numpy as np
 import xarray as xr
 
 from ...._core.errors import check_choice
 from ...._core.foreign import untyped
 from ...._core.randomness import named_key
-from ...._core.scalings import NTK, Zipf
+from ...._core.scalings import Zipf
 from ....experiments.base import Claim
 from ....experiments.spread import deviation
 from ....figures import Line, Panel
@@ -72,14 +71,6 @@ def start(
     )
 
 
-def alike(net: Shallow) -> Shallow:
-    """The same network without the name of its scaling: node scales are arrays, so that members of
-    one program differ in arrays only.
-    """
-    unnamed = Shallow(net.hidden, net.output, NTK(), net.activation)
-    return eqx.tree_at(lambda model: model.scales, unnamed, net.scales)
-
-
 def train_members(settings, key, dataset, test, dynamics, *, loss, record, session, outputs=None):
     """All settings and seeds in one program.
 
@@ -94,9 +85,8 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, sessi
         ]
         for index in range(len(names))
     ]
-    fused = [alike(net) for row in starts for net in row]
     result = train(
-        fused,
+        [net for row in starts for net in row],
         dataset,
         dynamics,
         steps=settings.steps,

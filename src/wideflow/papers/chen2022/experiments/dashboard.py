@@ -181,7 +181,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             at_most=0.5,
         ),
         Claim(
-            "at the largest ĉ it speaks on all of it",
+            "at the largest ĉ it guarantees something throughout",
             float(table.share_corrected.isel(chat=-1)),
             at_least=1.0,
         ),

@@ -122,11 +122,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
     panels.append(
         Panel("Rate of decay against n", "n", "rate", [*ratio, HLine(0.0, "")], xscale="log")
     )
+    seeds = table.sizes["seed"]
+    shown = f"Mean over {seeds} seeds (solid, as in the paper) and every seed (dotted)"
     return FigureSpec(
         "Random labels are fitted at a linear rate",
         panels,
-        caption=f"{table.attrs['loss']}. Mean over {table.sizes['seed']} seeds (solid, as in the "
-        f"paper) and every seed (dotted); d = {table.attrs['features']}.",
+        caption=f"{table.attrs['loss']}. {shown if seeds > 1 else 'One seed'}; d = "
+        f"{table.attrs['features']}.",
     )
 
 

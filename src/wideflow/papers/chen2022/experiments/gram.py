@@ -111,7 +111,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Gram matrices of random embeddings",
         panels,
-        caption=f"Lemma 4 asks for D ≥ {table.attrs['needed_features']:.2g}.",
+        caption=f"Lemma 4 requires D ≥ {table.attrs['needed_features']:.2g}.",
     )
 
 

@@ -109,7 +109,7 @@ class MovementBound(AbstractTheorem):
         return Verdict(
             outcome,
             margin,
-            f"features moved by {moved.mean():.3g}, outputs ask for {needed.mean():.3g}",
+            f"features moved by {moved.mean():.3g}, the outputs require {needed.mean():.3g}",
             numbers,
         )
 

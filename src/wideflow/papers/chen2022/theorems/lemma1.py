@@ -203,7 +203,8 @@ class Certificate(AbstractRunTheorem):
                 f"about {ratio:.3g} times larger output weights would be needed"
                 if math.isfinite(ratio)
                 else "at some input no neuron starts in the middle third of the interval "
-                f"{problem.interval}, which no output weights mend: take another `interval` or a "
+                f"{problem.interval}, which no output weights can change: take "
+                "another `interval` or a "
                 "wider network"
             )
             return Verdict(Outcome.NOT_APPLICABLE, 1 - ratio, message, numbers)

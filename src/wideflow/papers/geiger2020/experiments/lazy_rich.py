@@ -255,7 +255,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             tolerance=0.1,
         ),
         Claim(
-            "largest share of the loss at the end, over the share asked for",
+            "largest share of the loss at the end, over the requested share",
             float(shares.max()),
             at_most=1.0,
         ),

@@ -81,10 +81,6 @@ class NeuronSets:
     def any_bad(self) -> np.ndarray:
         return np.asarray(self.bad.any(axis=1))
 
-    @property
-    def any_good(self) -> np.ndarray:
-        return np.asarray(self.good.any(axis=1))
-
     def masses(self, weights, directions=None) -> dict[str, np.ndarray]:
         r"""$\gamma_i = \mathbb E[v_i^2\mathbb 1\{S_{i,pot}\setminus S_{bad}\}]$, $\hat\gamma_i$
         over $S_{i,good}$, $\beta_i$ outside $S_{pot}$.

@@ -74,12 +74,10 @@ class FiniteConvergence(AbstractLearnerTheorem):
         if cap < needed:
             return f"the cap {cap:.4g} of stage 2 keeps a lone neuron from its size {needed:.4g}"
         if m < d:
-            return f"it asks for at least as many neurons as directions, got {m} < {d}"
+            return f"it requires at least as many neurons as directions, got {m} < {d}"
         budget = problem.stretch * (1.7 * d**2 / math.log(d) + 6 * d * math.log(d))
         if problem.times[-1] < budget:
-            return (
-                f"it speaks of a time after {budget:.4g}, the run ends at {problem.times[-1]:.4g}"
-            )
+            return f"it is about times after {budget:.4g}, the run ends at {problem.times[-1]:.4g}"
         return too_few_samples(problem) or beyond_condition(problem)
 
     def read(self, problem: Problem) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ....models.homogeneous import Homogeneous
 from ....observables.stages import first_time
 from ....theorems.base import Verdict
 from ....theorems.gaussian_start import normal_fault
-from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.of_runs import AbstractRunTheorem, check_single
 from ....theorems.recorded_run import run_fault
 from ....training.run import Run
 from ..population import GaussianAbsTeacher
@@ -103,10 +103,7 @@ class AbstractLearnerTheorem(AbstractRunTheorem):
 
 def run_is_another(run: Run) -> str:
     """Why the paper's statements do not speak of `run`; empty where they do."""
-    if run.several:
-        raise ValueError(
-            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-        )
+    check_single(run)
     population = _population(run)
     return (
         _learner_fault(run.start)
@@ -148,14 +145,14 @@ def too_small(problem: Problem) -> str:
     if problem.run.start.activation.name != "abs":
         return "its levels are those of absolute-value neurons"
     if d < 16 or m < d**2:
-        return f"it asks for d >= 16 and m >= d^2 neurons, and the run has d = {d}, m = {m}"
+        return f"it requires d >= 16 and m >= d^2 neurons, and the run has d = {d}, m = {m}"
     return too_few_samples(problem) or beyond_condition(problem)
 
 
 def too_few_samples(problem: Problem) -> str:
     d, m, n = problem.features, problem.width, problem.samples
     least = max(11 * d**2, 3 * m * d)
-    return f"it asks for N >= {least} samples (11 d^2 and 3 m d), got {n}" if 0 < n < least else ""
+    return f"it requires N >= {least} samples (11 d^2 and 3 m d), got {n}" if 0 < n < least else ""
 
 
 def beyond_condition(problem: Problem) -> str:
@@ -174,7 +171,7 @@ def not_yet(problem: Problem, level: float, after: float, what: str) -> str:
         return f"the run does not show the end of {what} (loss at {level:g} of the floor){record}"
     end = reached + problem.stretch * after
     if problem.times[-1] < end:
-        return f"it speaks of a time after {end:.4g}, and the run ends at {problem.times[-1]:.4g}"
+        return f"it is about times after {end:.4g}, and the run ends at {problem.times[-1]:.4g}"
     return ""
 
 

@@ -120,7 +120,7 @@ class LateDecay(AbstractLearnerTheorem):
         if problem.run.start.activation.name != "abs" or problem.samples:
             return "it is checked for absolute-value neurons on the exact population"
         if m < 4 * d:
-            return f"it asks for m >= 4 d neurons, got {m} < {4 * d}: at m = d decay is exponential"
+            return f"it requires m >= 4 d neurons, got {m} < {4 * d}: at m = d decay is exponential"
         fourth = problem.reached(0.01)
         after = 0.0 if math.isnan(fourth) else 4 * fourth
         return beyond_condition(problem) or not_yet(problem, 0.01, after, "stage 2")

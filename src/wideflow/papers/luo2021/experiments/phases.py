@@ -252,7 +252,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             for title, s, e in zip(TITLES, slopes, expected, strict=True)
         ),
         Claim(
-            "largest share of the loss that a named run ends with, over the share asked for",
+            "largest share of the loss that a named run ends with, over the requested share",
             float(table["loss_share"].max() / table.attrs["stopped_at_share"]),
             at_most=1.0,
         ),

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, jv
 
-CELL = 0.05
-_TERMS = 22
-_PARTS = 12
+CELL = 0.05  # a quintic errs by CELL^6/46080 = 3.4e-13 times the sixth derivative at most
+_TERMS = 22  # of the series at infinity; `_trim` drops those that change nothing (chosen)
+_PARTS = 12  # integrations by parts: each brings a factor of about k / (2 X), X >= 60 (chosen)
 
 
 class BesselTable(NamedTuple):

@@ -112,10 +112,10 @@ def projected(law: AbstractRadialLaw, c, p, q, low, high, bound, power: int):
     value = c * (p + q * r) * r**power
     m = [jnp.diff(moment, axis=-1) for moment in law.moments(edges)]
     acts = jnp.abs(value) > bound
-    c = jnp.where(acts, 0.0, c)  # so that no derivative meets an infinite moment of what is held
+    c = jnp.where(acts, 0.0, c)  # so that no derivative meets an infinite moment of what is clipped
     free = guarded(c * p, m[power]) + guarded(c * q, m[power + 1])
-    held = jnp.sign(value) * guarded(jnp.where(jnp.isinf(bound), 0.0, bound), m[0])
-    return jnp.where(acts, held, free).sum(-1)
+    clipped = jnp.sign(value) * guarded(jnp.where(jnp.isinf(bound), 0.0, bound), m[0])
+    return jnp.where(acts, clipped, free).sum(-1)
 
 
 def _roots(p, q, level, power: int):

@@ -26,7 +26,7 @@ from ..laws.thresholds import Thresholds, as_thresholds
 
 __all__ = ["ReducedState", "reduced_field", "reduced_loss"]
 
-ANGLES = 64
+ANGLES = 64  # Gauss-Jacobi nodes of an average over directions (chosen)
 
 
 class ReducedState(NamedTuple):
@@ -86,7 +86,7 @@ def _projected_field(law: AbstractRadialLaw, state: ReducedState, clip: Threshol
 
     y, weights = _angles(law.d)
 
-    def held(_):
+    def clipped(_):
         bounds = clip.first / np.sqrt(1 + 3 * y)[:, None]
         return weights @ expect(share * norm, bounds, 1).sum(1)
 
@@ -95,7 +95,7 @@ def _projected_field(law: AbstractRadialLaw, state: ReducedState, clip: Threshol
 
     # |g| <= 2 |S| n r, as y <= 1
     inactive = 2 * norm * steepest(pieces, share) <= clip.first
-    norm_speed = jax.lax.cond(inactive, free, held, None)
+    norm_speed = jax.lax.cond(inactive, free, clipped, None)
     return ReducedState(2 * law.gain * norm * norm_speed, w_speed, b_speed)
 
 

@@ -28,7 +28,7 @@ class _Ray(NamedTuple):
     weight: Float[Array, " second"]
     bias: Float[Array, " second"]
     loss: Float[Array, ""]
-    held: Float[Array, "3"]
+    projected_pairs: Float[Array, "3"]
 
 
 def ray_losses(law: AbstractRadialLaw, phi, w, b):
@@ -76,7 +76,7 @@ def ray_field(
         + jnp.sum(coefficient * p, axis=0)[:, None] * unit
         + length[:, None] * (coefficient.T @ directions)
     )
-    pairs = rays.held.sum(0)
+    pairs = rays.projected_pairs.sum(0)
     totals = jnp.array([count * width, count * second, count * second], pairs.dtype)
     return Field(
         first_speed,
@@ -112,7 +112,7 @@ def _held(law, phi, w, b, size, clip: Thresholds) -> _Ray:
     pull = jax.lax.cond(jnp.max(size) * strongest > clip.first, every_neuron, together, None)
     reach = jax.vmap(lambda on: steepest(pieces, phi * on), in_axes=1)(pieces.active)
     high = jax.vmap(lambda on: largest(pieces, on), in_axes=1)(pieces.active)
-    held = [
+    exceeding = [
         (size * strongest > clip.first).sum(),
         (reach > clip.weight).sum(),
         (high > clip.bias).sum(),
@@ -122,5 +122,5 @@ def _held(law, phi, w, b, size, clip: Thresholds) -> _Ray:
         pieces.active.T @ expect(phi, clip.weight, 1),
         pieces.active.T @ expect(1.0, clip.bias, 0),
         ray_integrals(law, phi, w, b).loss,
-        jnp.stack(held).astype(float),
+        jnp.stack(exceeding).astype(float),
     )

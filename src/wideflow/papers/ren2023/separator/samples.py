@@ -70,7 +70,7 @@ def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
     def free(_):
         return s[:, None] * active.astype(s.dtype), jnp.zeros((), p.dtype)
 
-    def held(_):
+    def projected(_):
         size = jnp.abs(s)[:, None] * jnp.sqrt((radius[:, None] * length) ** 2 + 3 * p**2) * active
         exceeds = size > clip.first
         shrink = jnp.where(exceeds, clip.first / jnp.where(exceeds, size, 1), 1).astype(p.dtype)
@@ -78,7 +78,7 @@ def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
 
     # |g| <= 2 |S| |x| max |w|: most batches need no norms at all
     bound = 2 * jnp.max(jnp.abs(s) * radius) * jnp.max(length)
-    coefficient, first_pairs = jax.lax.cond(bound > clip.first, held, free, None)
+    coefficient, first_pairs = jax.lax.cond(bound > clip.first, projected, free, None)
     radial = jnp.sum(coefficient * p, axis=0) / batch
     first_speed = radial[:, None] * unit + length[:, None] * (coefficient.T @ inputs) / batch
 

@@ -124,11 +124,11 @@ class LemmaC14(AbstractSeparatorTheorem):
         d = x.shape[1]
         e0 = jnp.abs(start.layer(x) / start.alpha - 1)
         q = math.sqrt(d) / c_gamma(d) * tangent_spread(model, start)
-        turned, grown = e0 + q, radial_spread(model)
-        bound = turned + grown * (1 + turned)
+        tangential, radial = e0 + q, radial_spread(model)
+        bound = tangential + radial * (1 + tangential)
         slack = float(jnp.min(bound - jnp.abs(model.layer(x) / model.alpha - 1)))
         return judge(
             slack + 1e-6,
             f"smallest slack {slack:.3e} over {x.shape[0]} directions",
-            {"slack": slack, "tangent": q, "radial": grown},
+            {"slack": slack, "tangent": q, "radial": radial},
         )

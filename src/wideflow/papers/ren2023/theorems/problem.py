@@ -10,7 +10,7 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import Verdict
-from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.of_runs import AbstractRunTheorem, check_single
 from ....theorems.recorded_run import run_fault
 from ....training.run import Run
 from ..clipped_flow import ClippedFlow
@@ -68,10 +68,7 @@ class AbstractSeparatorTheorem(AbstractRunTheorem):
 
 def run_is_another(run: Run) -> str:
     """Why the paper's statements do not speak of `run`; empty where they do."""
-    if run.several:
-        raise ValueError(
-            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-        )
+    check_single(run)
     if not isinstance(run.start, DepthSeparator):
         return f"it is about a `DepthSeparator`, and the run trained a `{type(run.start).__name__}`"
     if not isinstance(run.data, Radial):

@@ -31,7 +31,7 @@ class LemmaC5(AbstractSeparatorTheorem):
         if not problem.run.dynamics.resolve:
             return "its steps must resolve Stage 1: `ClippedFlow(..., resolve=True)`"
         if "second_weight" not in table:
-            return "it asks for the record `SecondWeights()`"
+            return "it requires the record `SecondWeights()`"
         times, weights = table.time.values, table.second_weight.values
         negative = np.flatnonzero((weights <= 0).all(axis=1))
         if not negative.size:

@@ -58,7 +58,7 @@ class IntervalPartition:
 
     def __post_init__(self):
         check_between(
-            "tau", self.tau, 0, LARGEST_MASS, open=True, remedy="The lemma asks for at most 1/100."
+            "tau", self.tau, 0, LARGEST_MASS, open=True, remedy="The lemma requires at most 1/100."
         )
 
     @property
