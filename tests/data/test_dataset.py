@@ -185,3 +185,9 @@ def test_other_text_is_refused_with_classes_too(tmp_path, labels):
     path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))
     with pytest.raises(ValueError, match=r"text where numbers|missing value"):
         wf.data.read_csv(path, classes=True)
+
+
+def test_rows_that_repeat_an_earlier_one_are_counted():
+    assert (
+        wf.Dataset([[1.0, 2.0], [1.0, 2.0], [1.0, 3.0], [1.0, 2.0]], np.arange(4)).duplicates() == 2
+    )

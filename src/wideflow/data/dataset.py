@@ -178,6 +178,10 @@ class Dataset:
             )
         return like
 
+    def duplicates(self) -> int:
+        """How many rows repeat the inputs of an earlier row."""
+        return len(self) - len(np.unique(self.inputs, axis=0))
+
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:
     """Labels 0..K-1 as rows of 0 and 1.
