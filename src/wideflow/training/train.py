@@ -369,7 +369,7 @@ def _judge(status: list[Status], values, first, stop_below) -> bool:
     return any(s is Status.FINISHED for s in status)
 
 
-def _risen(status: list[Status], rows: list[dict[str, np.ndarray]]) -> list[int]:
+def _risen(status: list[Status], rows: list[dict[str, Any]]) -> list[int]:
     """Which members finished above where they began."""
     first, last = (np.atleast_1d(rows[place]["loss"]) for place in (0, -1))
     return [i for i, one in enumerate(status) if one is Status.FINISHED and last[i] > first[i]]
