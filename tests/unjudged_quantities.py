@@ -110,6 +110,7 @@ UNJUDGED: dict[str, dict[str, str]] = {
     },
     "li2020-figure2": {
         "largest_neuron": DRAWN,
+        "learner_ratio": BOUNDED,
         "order_losses": "drawn; judged in li2020-figure1",
         "sample_training": DRAWN,
         "scale_ratio": BOUNDED,
