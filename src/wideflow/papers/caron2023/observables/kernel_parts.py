@@ -33,8 +33,11 @@ PARTS = ("symmetric", "asymmetric")
 
 
 class KernelParts(NamedTuple):
-    r"""$\widehat\Theta^{(1)}$, of the equal shares $\gamma/m$ of the node weights, and
-    $\widehat\Theta^{(2)}$, of the rest; their sum is `tangent_gram`.
+    r"""The parts of the tangent Gram matrix; their sum is `tangent_gram`.
+
+    Attributes:
+        symmetric: $\widehat\Theta^{(1)}$, of the equal shares $\gamma/m$ of the node weights.
+        asymmetric: $\widehat\Theta^{(2)}$, of the rest.
     """
 
     symmetric: Float[Array, "sample sample"]
