@@ -35,13 +35,17 @@ UNJUDGED: dict[str, dict[str, str]] = {
     "caron2023-figure1": {"loss": COPY, "test_risk": DRAWN},
     "caron2023-figure2": _REGRESSION,
     "caron2023-figure3": _DIGITS,
+    "caron2023-figure4": {"pruned_risk": "trained on cross-entropy; kept for comparison"},
     "caron2023-figure5": {"truncation_error": "bounds how far the drawn sum is cut"},
     "caron2023-figure6": _REGRESSION,
     "caron2023-figure7": _REGRESSION,
     "caron2023-figure8": _REGRESSION,
     "caron2023-figure9": _REGRESSION,
     "caron2023-figure10": _DIGITS,
-    "caron2023-figure11": {"most_moved": DRAWN},
+    "caron2023-figure11": {
+        "most_moved": DRAWN,
+        "pruned_risk": "trained on cross-entropy; kept for comparison",
+    },
     "caron2023-widths": {"risk": DRAWN},
     "caron2023-kinks": {
         "excess": DRAWN,
@@ -106,6 +110,7 @@ UNJUDGED: dict[str, dict[str, str]] = {
     },
     "li2020-figure2": {
         "largest_neuron": DRAWN,
+        "learner_ratio": BOUNDED,
         "order_losses": "drawn; judged in li2020-figure1",
         "sample_training": DRAWN,
         "scale_ratio": BOUNDED,

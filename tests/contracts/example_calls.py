@@ -132,6 +132,7 @@ EXAMPLES = {
     "observables.hessian_eigenvalues": "obs.hessian_eigenvalues(deep, data, 2)",
     "observables.ignored": "obs.ignored(obs.neuron_sets(w, a), w)",
     "observables.kernel_chain": "obs.kernel_chain(mean, x)",
+    "observables.kernel_parts": "obs.kernel_parts(net, x)",
     "observables.kernel_velocity": "obs.kernel_velocity(net, x, y)",
     "observables.last_layer_features": "obs.last_layer_features(three, x)",
     "observables.last_layer_gram": "obs.last_layer_gram(three, x)",
@@ -281,6 +282,8 @@ METHODS = {
     "hom).gradient(hom)",
     "law.density": "(law.moments(np.array(0.5)), law.gain)",
     "own model": "Own(key).respond(x)",
+    "states": "wf.train(net, data, obs.MaskAveraging(wf.GradientDescent(0.1)), steps=1).state.mean",
+    "SmoothedSGD.finish": "wf.SmoothedSGD(0.1, 3).finish(start, data, loss, key=2, candidates=2)[1:]",
 }
 
 NO_EXAMPLE = {

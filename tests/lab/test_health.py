@@ -57,6 +57,7 @@ def test_a_run_within_the_edge_is_not_warned_of():
     assert largest_rate(table, dataclasses.replace(SMALL, dynamics="adam")) is None
 
 
+@pytest.mark.filterwarnings("ignore:descent finished above its start")
 def test_a_rate_beyond_the_edge_is_told_before_the_first_step_and_its_end_is_no_regime(edge):
     settings = dataclasses.replace(SMALL, rate=500 * edge)
     table = run(settings)

@@ -138,13 +138,25 @@ def test_a_statement_on_another_learner_is_refused_in_one_line():
 
 def test_a_run_whose_parts_were_replaced_is_not_judged(flow):
     heavier = eqx.tree_at(lambda net: net.weights, NET, 2 * NET.weights)
-    for part, other in {"data": OTHER, "start": heavier, "dynamics": wf.SGD(0.5, batch=2)}.items():
+    others = {"data": OTHER, "start": heavier, "dynamics": wf.SGD(0.5, batch=2), "model": heavier}
+    others |= {"loss": wf.losses.MeanSquares(), "state": None, "test": OTHER}
+    for part, other in others.items():
         replaced = dataclasses.replace(flow, **{part: other})
         judged = [verdict for _, verdict in wf.judge(replaced)]
         assert {verdict.outcome for verdict in judged} == {wf.Outcome.NOT_APPLICABLE}
         assert f"`run.{part}` is not that of its table" in D1(replaced).message
     copy = eqx.tree_at(lambda net: net.weights, NET, NET.weights + 0)
     assert D1(dataclasses.replace(flow, start=copy)) == D1(flow)
+    again = eqx.tree_at(lambda net: net.weights, flow.model, flow.model.weights + 0)
+    assert D1(dataclasses.replace(flow, model=again)) == D1(flow)
+
+
+def test_a_member_whose_model_was_replaced_is_not_judged():
+    both = run(wf.GradientFlow(), net=[NET, NET])
+    member = both.member(1)
+    assert D1(member).outcome is wf.Outcome.HOLDS
+    other = dataclasses.replace(member, model=member.start)
+    assert "`run.model` is not that of its table" in D1(other).message
 
 
 def test_a_network_given_in_single_precision_and_trained_in_double_is_its_own():

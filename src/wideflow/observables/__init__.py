@@ -40,6 +40,13 @@ from ..papers.allenzhu2018.observables.smoothed_objective import (
     descent_triple as descent_triple,
     smoothed_objective as smoothed_objective,
 )
+from ..papers.caron2023.observables.kernel_parts import (
+    KernelPart as KernelPart,
+    KernelPartDistance as KernelPartDistance,
+    KernelPartMinEigenvalue as KernelPartMinEigenvalue,
+    KernelParts as KernelParts,
+    kernel_parts as kernel_parts,
+)
 from ..papers.caron2023.observables.kinks import (
     DecayRate as DecayRate,
     Flips as Flips,

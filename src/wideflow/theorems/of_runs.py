@@ -114,6 +114,9 @@ def replaced_part(run: Run) -> str:
         fits["start"] = not given.isdisjoint(attributes["starts"].split(","))
     if run.dynamics is not None:
         fits["dynamics"] = describe(run.dynamics) == attributes["dynamics"]
+    for name, own in run.original.items():
+        part = getattr(run, name)
+        fits[name] = part is own or digest(part) == digest(own)
     for name, fit in fits.items():
         if not fit:
             return f"`run.{name}` is not that of its table; judge the run that `train` returned"

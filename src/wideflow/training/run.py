@@ -1,6 +1,7 @@
 """What `train` returns: a run that knows what it is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import xarray as xr
@@ -25,6 +26,9 @@ class Run:
         dynamics: what moved it (the flow itself where a session turned descent into one).
         loss: what it descended.
         record: the observables that were recorded.
+        original: model, state, test and loss as `train` put them in, so that another one in their
+            place (`dataclasses.replace`) is noticed; start, data and dynamics are known to the
+            table.
     """
 
     model: Any
@@ -37,6 +41,7 @@ class Run:
     dynamics: Any = None
     loss: Any = None
     record: tuple = ()
+    original: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def several(self) -> bool:
@@ -70,4 +75,5 @@ class Run:
             pick(self.dynamics),
             self.loss,
             self.record,
+            {name: pick(part) for name, part in self.original.items()},
         )

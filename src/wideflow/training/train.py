@@ -32,6 +32,7 @@ from .identity import digest
 from .recorder import MOST_STEPS, Recorder, check_axis, observables, record_grid
 from .run import Run
 from .session import ALONE, Session, silent
+from .stability import warn_of_rise
 
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
@@ -98,7 +99,8 @@ def train(
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed
-            it.
+            it. Full-batch descent that ended finite, and above its start, is warned about with the
+            rate that would be stable.
     """
     record = observables(record)
     check_axis(axis, record)
@@ -132,7 +134,21 @@ def train(
     loop = _Loop(ensemble, dual, recorder, grid, flow, stop_below, progress, session)
     model_end, table, status, start, state = loop.run()
     moved_by = dynamics if marks is None else ensemble.dynamics
-    return Run(model_end, table, status, start, state, data, test, moved_by, loss, recorder.record)
+    own = {"model": model_end, "state": state, "test": test, "loss": loss}
+    run = Run(
+        **own,
+        table=table,
+        status=status,
+        start=start,
+        data=data,
+        dynamics=moved_by,
+        record=recorder.record,
+        original=own,
+    )
+    if not flow:
+        for index in _risen(loop.status, recorder.rows)[:1]:  # one warning for all of them
+            warn_of_rise(run.member(index) if run.several else run)
+    return run
 
 
 def _digests(model, data) -> dict[str, str]:
@@ -351,6 +367,12 @@ def _judge(status: list[Status], values, first, stop_below) -> bool:
         elif status[i] is Status.FINISHED and stop_below is not None and value < stop_below:
             status[i] = Status.BELOW
     return any(s is Status.FINISHED for s in status)
+
+
+def _risen(status: list[Status], rows: list[dict[str, Any]]) -> list[int]:
+    """Which members finished above where they began."""
+    first, last = (np.atleast_1d(rows[place]["loss"]) for place in (0, -1))
+    return [i for i, one in enumerate(status) if one is Status.FINISHED and last[i] > first[i]]
 
 
 def _note_flow(status: list[Status], alive) -> None:

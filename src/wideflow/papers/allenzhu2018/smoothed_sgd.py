@@ -6,6 +6,7 @@ fragments and the proof of Lemma 5.4. Line 15 is used with its missing $\lambda_
 """
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -50,7 +51,7 @@ class SmoothedState(eqx.Module):
     key: Key
 
 
-class Selection(eqx.Module):
+class Selection(NamedTuple):
     r"""The end of Algorithm 2: `model` is $\lambda_TF(\cdot; W_{out}, V_{out})$, `chosen` is
     $j^\star$, `losses` the training loss of every candidate.
     """

@@ -7,9 +7,11 @@ import math
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.papers.caron2023 import theorems as caron2023
+from wideflow.papers.caron2023.theorems import first_step
 from wideflow.theorems.base import Outcome
 
 KEY = jax.random.key(3)
@@ -172,3 +174,11 @@ def test_sliding_kinks_verdicts():
     assert verdict.outcome is Outcome.HOLDS
     assert "below the 0.00629 of the hard mask" in verdict.message
     assert caron2023.SlidingKinks()(window._replace(observed=0.004)).outcome is Outcome.VIOLATED
+
+
+def test_standard_errors_of_the_first_step_are_those_of_a_sample():
+    draw = lambda key: jax.random.normal(key, (3,))
+    mean, error = first_step._monte_carlo(draw, KEY, 4)
+    values = np.stack([draw(jax.random.fold_in(KEY, i)) for i in range(4)])
+    assert_allclose(mean, values.mean(axis=0), rtol=1e-12)
+    assert_allclose(error, values.std(axis=0, ddof=1) / 2, rtol=1e-12)

@@ -39,7 +39,9 @@ def test_algorithm_one_is_judged(run):
     assert 0.005 < verdict.numbers["ratio"] < 0.05
     assert verdict == CONVERGENCE(float(run.table.loss[-1]), np.full(D, 1 / D))
     assert li2020.WarmStart()(run).holds
-    stuck = dataclasses.replace(run, model=run.start)  # what a network that learnt nothing gets
+    refused(CONVERGENCE(dataclasses.replace(run, model=run.start)), "`run.model` is not that of")
+    # what a network that learnt nothing gets
+    stuck = dataclasses.replace(run, model=run.start, original={})
     assert CONVERGENCE(stuck).outcome is Outcome.VIOLATED
     assert li2020.WarmStart()(stuck).outcome is Outcome.VIOLATED
 

@@ -12,6 +12,7 @@ from wideflow.papers.ren2023.laws.base import sphere
 from wideflow.papers.ren2023.laws.bessel import BesselLaw
 from wideflow.papers.ren2023.laws.regular import UniformRadius
 from wideflow.papers.ren2023.limits.flow import alpha_of_norm, reduced_flow
+from wideflow.papers.ren2023.theorems import symmetry
 from wideflow.theorems import Outcome
 
 LAW = BesselLaw(10)
@@ -174,3 +175,10 @@ def test_density_bound_grows_with_the_dimension(d, expected):
 
 def test_public_names():
     assert wf.theorems.ren2023.Lemma31.citation.key == "ren2023"
+
+
+def test_the_standard_error_of_lemma_31_is_that_of_a_sample():
+    # differences 0 and 2: mean 1, sample deviation sqrt(2), standard error 1
+    assert symmetry._deviation(np.array([[0.0], [2.0]])) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="`inputs` must have at least two rows"):
+        ren2023.Lemma31()(net(2, 3), [[1.0, 2.0]], abs)

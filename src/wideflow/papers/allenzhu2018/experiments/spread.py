@@ -105,6 +105,11 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "relative error of a random half, slope in m", slope(table["width"], half), at_most=-0.6
         ),
         Claim(
+            "relative error of a random half from one width to the next, largest ratio",
+            float((half.values[1:] / half.values[:-1]).max(initial=0.0)),
+            at_most=1.0,
+        ),
+        Claim(
             "correlation of a random half at the largest width",
             float(mean["half_correlation"].isel(width=-1)),
             at_least=0.995,

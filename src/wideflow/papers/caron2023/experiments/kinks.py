@@ -24,6 +24,10 @@ from ....training.train import train
 from ..observables.kinks import sliding
 from .members import label, numbers
 
+# between the observed rate and that of the averaged mask, in the reference runs at noise 1:
+# .00533 and .00531; .00474 and .00469 to .00472
+AGREEMENT = {"γ=1": 0.005, "γ=.5, α=.7": 0.011}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -160,15 +164,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                     text,
                     ratio,
                     expected=1.0,
-                    tolerance=0.011,
-                    note="the specification saw 0.4 and 1.1 %",
+                    tolerance=AGREEMENT.get(str(setting), 0.011),
+                    note="one reference run at noise 1",
                 )
             )
             statements += [
                 Claim(
                     f"{setting}: share of pairs that stick",
                     float(one["stuck"] / one["pairs"]),
-                    at_least=0.005,
+                    at_least=0.01,
+                    note="reference runs: 0.033 at noise 1, 0.0035 at noise 0.1",
                 ),
                 Claim(
                     f"{setting}: observed rate over that of the hard mask (1 in Lemma D.1)",

@@ -182,6 +182,7 @@ class MaskState(NamedTuple):
     count: Array
 
     @property
+    @double
     def mean(self) -> Float[Array, "sample width"]:
         return self.total / self.count
 

@@ -151,7 +151,7 @@ def _monte_carlo(sample, key, draws: int) -> tuple[np.ndarray, np.ndarray]:
     values = jax.lax.map(
         lambda i: sample(jax.random.fold_in(key, i)), jnp.arange(draws), batch_size=min(draws, 1000)
     )
-    return np.asarray(values.mean(0)), np.asarray(values.std(0)) / math.sqrt(draws)
+    return np.asarray(values.mean(0)), np.asarray(values.std(0, ddof=1)) / math.sqrt(draws)
 
 
 def _compare(mean, error, law, numbers) -> Verdict:
@@ -159,7 +159,7 @@ def _compare(mean, error, law, numbers) -> Verdict:
     numbers = {**numbers, "errors": worst}
     draws = numbers["draws"]
     # the errors are estimated from the draws: Student's law
-    quantile = -float(stdtrit(draws - 1, SIZE / 2 / law.size)) * math.sqrt(draws / (draws - 1))
+    quantile = -float(stdtrit(draws - 1, SIZE / 2 / law.size))
     return conclude(
         {"errors": worst / max(ERRORS, quantile)},
         numbers,

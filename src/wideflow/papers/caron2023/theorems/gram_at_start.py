@@ -18,8 +18,8 @@ from ....limits.random_gram import limit_nodes
 from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
+from ..observables.kernel_parts import part_gram
 from .problem import REACHABLE, conclude, hypotheses
-from .stability import part_gram
 
 
 @checked

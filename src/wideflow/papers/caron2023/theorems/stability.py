@@ -13,6 +13,7 @@ from ...._core.precision import double
 from ....theorems.base import Citation, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
+from ..observables.kernel_parts import part_gram
 from ..observables.kinks import gradient_change
 from .problem import Problem, conclude, gather, hypotheses, unmet
 
@@ -118,12 +119,6 @@ def lost(problem: Problem, model) -> Verdict | None:
 
 def movement(start, model) -> np.ndarray:
     return np.linalg.norm(np.asarray(model.weights - start.weights, dtype=np.float64), axis=0)
-
-
-def part_gram(model, features, weights):
-    r"""$\frac1dXX^\top\odot S\,\mathrm{diag}(\lambda^{(k)})\,S^\top$."""
-    slopes = model.activation.slope(features @ model.weights.astype(float))
-    return (features @ features.T) * ((slopes * weights) @ slopes.T)
 
 
 def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float], dict[str, float]]:

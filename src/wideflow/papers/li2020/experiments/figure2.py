@@ -16,8 +16,14 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
+from ...._core.scalings import MeanField
+from ....dynamics.descent import GradientDescent
+from ....dynamics.losses import MeanSquares
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, VLine
+from ....models.homogeneous import Homogeneous
+from ....models.shallow import Shallow
+from ....training.train import train
 from .stage_runs import (
     median,
     order_panel,
@@ -25,8 +31,16 @@ from .stage_runs import (
     scaled_orders,
     shared,
     stage_table,
+    teacher_of,
     value_at,
 )
+
+LEARNERS = {  # activation, factor, and whether a neuron carries its norm
+    "relu1": ("relu", 1.0, True),
+    "relu2": ("relu", 2.0, True),
+    "abs, no norms": ("abs", 1.0, False),
+    "relu2, no norms": ("relu", 2.0, False),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,9 @@ class Settings:
     scales: tuple[float, ...] = (0.18, 1.83, 4.0)
     scale_features: int = 16
     scale_time: float = 700.0
+    learners: tuple[str, ...] = tuple(LEARNERS)
+    learner_time: float = 3000.0
+    learner_seeds: int = 2
     records: int = 500  # at most d/2 apart, so that order 2 is seen to settle
     seeds: int = 5
 
@@ -54,7 +71,7 @@ class Settings:
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
-    total = len(settings.widths) + len(settings.scales) + len(settings.sample_widths)
+    total = len(settings.widths) + len(settings.scales) + len(settings.sample_widths) + 1
     tables = []
     for i, width in enumerate(settings.widths):
         tables.append(
@@ -77,7 +94,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             seeds=settings.sample_seeds,
             samples=settings.samples,
             session=session.within(
-                total - len(settings.sample_widths) + i, total, f"N = {settings.samples}"
+                total - 1 - len(settings.sample_widths) + i, total, f"N = {settings.samples}"
             ),
         )
         for i, width in enumerate(settings.sample_widths)
@@ -121,7 +138,56 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )
     joined = joined.assign_coords(scale=list(settings.scales))
     sizes |= {"snapshot": settings.snapshot, "sample_wide": settings.sample_widths[-1]}
-    return joined.merge(part).assign_attrs(tables[0].attrs | sizes)
+    learners = learner_ends(
+        settings, named_key(key, "learners"), session.within(total - 1, total, "other learners")
+    )
+    return joined.merge(part).merge(learners).assign_attrs(tables[0].attrs | sizes)
+
+
+def learner_ends(settings: Settings, key, session) -> xr.Dataset:
+    """The other learners at m = 2d on the exact population: where each seed ends."""
+    d, steps = settings.features, int(np.ceil(settings.learner_time / settings.rate))
+    teacher = teacher_of(d)
+    ratios, found = np.zeros((2, len(settings.learners), settings.learner_seeds))
+    for i, name in enumerate(settings.learners):
+        activation, factor, normed = LEARNERS[name]
+        nets = [
+            Homogeneous.init(
+                named_key(key, seed),
+                features=d,
+                width=2 * d,
+                activation=activation,
+                factor=factor,
+            )
+            for seed in range(settings.learner_seeds)
+        ]
+        rate = settings.rate
+        if not normed:
+            outputs = np.full(2 * d, factor)
+            nets = [Shallow(net.weights, outputs, MeanField(0.0), activation) for net in nets]
+            rate *= d  # the gradients' factor of this scaling is m/d, that of the others m
+        result = train(
+            nets,
+            teacher,
+            GradientDescent(rate),
+            steps=steps,
+            every=steps,
+            loss=MeanSquares(),
+            session=session.within(i, len(settings.learners), name),
+        )
+        ratios[i] = result.table.loss.isel(step=-1).values / teacher.floor
+        for seed, net in enumerate(result.model):
+            rows = np.asarray(net.weights if normed else net.hidden, dtype=np.float64)
+            cosines = np.abs(rows) / np.linalg.norm(rows, axis=1, keepdims=True)
+            found[i, seed] = np.sum(cosines.max(axis=0) > 0.95)
+    axes = ("learner", "learner_seed")
+    return xr.Dataset(
+        {
+            "learner_ratio": (axes, ratios, {"label": "loss over the floor at the end"}),
+            "learner_found": (axes, found, {"label": "directions found"}),
+        },
+        {"learner": list(settings.learners)},
+    )
 
 
 def _sampled(table: xr.Dataset) -> xr.Dataset:
@@ -240,6 +306,21 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             at_most=1.0,
         ),
     ]
+    if "learner" in table.dims:
+        claims += [
+            Claim(
+                "ReLU learners and learners without norms leave the plateau too, m = 2d (largest "
+                "ratio to the floor)",
+                float(table.learner_ratio.max()),
+                at_most=0.5,
+                note="half the floor is the end of the plateau; ReLU learners have a slower tail",
+            ),
+            Claim(
+                "they find all directions",
+                float(table.learner_found.min()),
+                at_least=float(d),
+            ),
+        ]
     if (
         sampled.attrs["features"] >= 16
     ):  # below, the plateau is short and order 4 has begun to fall by then
@@ -320,6 +401,8 @@ EXPERIMENT = Experiment(
             scales=(1.83,),
             scale_features=8,
             scale_time=250.0,
+            learner_time=1000.0,
+            learner_seeds=1,
             records=150,
             seeds=1,
             sample_seeds=1,

@@ -21,7 +21,7 @@ from ....models.homogeneous import Homogeneous
 from ....observables.stages import first_time
 from ....theorems.base import Verdict
 from ....theorems.gaussian_start import normal_fault
-from ....theorems.of_runs import AbstractRunTheorem, check_single
+from ....theorems.of_runs import AbstractRunTheorem, check_single, replaced_part
 from ....theorems.recorded_run import run_fault
 from ....training.run import Run
 from ..population import GaussianAbsTeacher
@@ -97,7 +97,7 @@ class AbstractLearnerTheorem(AbstractRunTheorem):
         if fault:
             return not_applicable(fault)
         problem = gather(parts[0])
-        unmet = self.unmet(problem)
+        unmet = self.unmet(problem) or replaced_part(parts[0])
         return not_applicable(unmet) if unmet else self.evaluate(**self.read(problem), **options)
 
 

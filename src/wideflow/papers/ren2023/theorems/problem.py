@@ -10,7 +10,7 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import Verdict
-from ....theorems.of_runs import AbstractRunTheorem, check_single
+from ....theorems.of_runs import AbstractRunTheorem, check_single, replaced_part
 from ....theorems.recorded_run import run_fault
 from ....training.run import Run
 from ..clipped_flow import ClippedFlow
@@ -63,7 +63,8 @@ class AbstractSeparatorTheorem(AbstractRunTheorem):
         if fault:
             return not_applicable(fault)
         read = self.read(gather(parts[0]))
-        return not_applicable(read) if isinstance(read, str) else self.evaluate(**read, **options)
+        fault = read if isinstance(read, str) else replaced_part(parts[0])
+        return not_applicable(fault) if fault else self.evaluate(**read, **options)
 
 
 def run_is_another(run: Run) -> str:

@@ -44,6 +44,8 @@ class Lemma31(AbstractTheorem):
         radius.
         """
         x = real_array("inputs", inputs, "(sample, feature)")
+        if len(x) < 2:
+            raise ValueError("`inputs` must have at least two rows for a standard error, got one.")
         r = jnp.linalg.norm(x, axis=1)
         value, gain = g(r), c_gamma(x.shape[1]) / math.sqrt(x.shape[1])
         v = model.first
@@ -67,7 +69,7 @@ class Lemma31(AbstractTheorem):
 
 
 def _deviation(differences) -> float:
-    mean, deviation = differences.mean(0), differences.std(0)
+    mean, deviation = differences.mean(0), differences.std(0, ddof=1)
     error = jnp.where(deviation > 0, deviation, 1.0) / math.sqrt(differences.shape[0])
     return float(jnp.max(jnp.abs(mean) / error))
 
