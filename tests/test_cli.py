@@ -17,6 +17,7 @@ import wideflow.runs.files
 from wideflow.cli import app, main
 from wideflow.experiments import registry
 from wideflow.runs import Store
+from wideflow.shell.lab import _query
 
 COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
 
@@ -356,3 +357,25 @@ def test_python_m_wideflow_is_the_same():
         check=True,
     )
     assert "caron2023-figure1" in [one["name"] for one in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("zzz", "`state` must be the folder of a phase plane"),
+        ("scene=free&widht=20", "Did you mean 'width'?"),
+        ("scene=free&width=many", "`width` must be a whole number, got 'many'"),
+        ("scene=free&width=20&width=30", "names a setting twice"),
+        ("scene=free&width", "`state` must be the folder of a phase plane"),
+        ("scene=tour-li2021", "there is no scene 'tour-li2021'"),
+        ("scene=plane", "this lab was started without one"),
+    ],
+)
+def test_the_lab_refuses_a_damaged_state_before_it_starts(state, sentence, capsys):
+    assert main(["lab", "--no-open", state]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_address_of_an_earlier_lab_opens_without_its_token():
+    earlier = "http://127.0.0.1:4000/?token=old&scene=free&width=20"
+    assert _query(earlier) == "scene=free&width=20"

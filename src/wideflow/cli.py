@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .shell.certify import certify
-from .shell.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
+from .runs.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.lab import lab
 from .shell.options import (
     DebugOption,

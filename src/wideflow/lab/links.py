@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from .._core.errors import check_between
+from .._core.errors import check_between, did_you_mean
 from ..runs.records import Record, repeat_command
 from . import plane
 from .fields import FIELDS, kinds
@@ -16,6 +16,7 @@ from .scenes import FREE, Scene, find_scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
+KNOWN = ("token", "scene", "point", *FIELDS, "seed")  # what an address may say
 BUILT = (
     "data",
     "samples",
@@ -157,6 +158,12 @@ def place(query: Mapping[str, str], uploads: Uploads) -> Place:
     """The place that `query` names, texts as they come from an address; wrong ones are
     explained.
     """
+    for name in query:
+        if name not in KNOWN:
+            raise ValueError(
+                f"the page has no setting {name[:40]!r}.{did_you_mean(name, KNOWN)} It has "
+                f"{', '.join(FIELDS)}."
+            )
     scene = find_scene(query.get("scene") or FREE)
     try:
         seed = int(query.get("seed") or 0)

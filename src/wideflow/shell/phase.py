@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .certify import DropOption, SeparatorOption, TargetOption
-from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
+from ..runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .options import (
     DebugOption,
     JsonOption,

@@ -21,7 +21,7 @@ from ..runs.sweeps.figures import draw
 from ..runs.sweeps.plan import Plan, short, survey
 from ..runs.sweeps.sweep import OUTDATED, Swept, sweep
 from . import terminal
-from .failures import FAILED, OK
+from ..runs.failures import FAILED, OK
 
 CHIPS = {
     "failed": "failed",

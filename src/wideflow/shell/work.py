@@ -16,7 +16,7 @@ from ..runs.records import Record
 from ..runs.runner import Performed, find_device, perform, settings_of
 from ..runs.store import Store
 from . import terminal
-from .failures import INTERRUPTED, CommandError, sentence_of, usage_errors
+from ..runs.failures import INTERRUPTED, CommandError, sentence_of, usage_errors
 
 
 def perform_shown(
