@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.certify import certify
-from .runs.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.lab import lab
 from .shell.options import (
     DebugOption,
@@ -67,6 +67,8 @@ def list_(
     if runs:
         from .runs.store import Store
 
+        if out.exists() and not out.is_dir():
+            raise CommandError(f"`--out` must be a folder, got the file {out}.", USAGE)
         store = Store(out)
         records, damaged = store.records()
         if as_json:
@@ -185,11 +187,13 @@ def reproduce(
     """
     from .data.files import DataNotFoundError
     from .report.html import write_report
+    from .runs.runner import find_device
     from .runs.store import Store
     from .shell import terminal, work
 
     with usage_errors():
         experiments = work.experiments_of(paper)
+        find_device(device)
     outcomes: list[dict[str, Any]] = []
     for experiment in experiments:
         work.drop_compiled_programs()
@@ -204,7 +208,7 @@ def reproduce(
                 {"experiment": experiment.name, "outcome": "skipped", "reason": str(error)}
             )
         except CommandError as error:
-            if error.code != FAILED:
+            if error.code == INTERRUPTED:
                 raise
             reason = error.sentence.removeprefix(f"{experiment.name} stopped: ")
             outcomes.append({"experiment": experiment.name, "outcome": "stopped", "reason": reason})

@@ -83,7 +83,9 @@ def test_it_flows_when_asked(tmp_path, monkeypatch):
         (["small-one", "--seed", str(2**63)], "must be a whole number of at most 63 bits"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(words, sentence, tmp_path, monkeypatch, capsys):
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    words, sentence, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(registry, "experiments", with_short_figures)
     assert main([*words, "--size", "smoke", "--out", str(tmp_path / "node")]) == 2
     error = capsys.readouterr().err

@@ -162,4 +162,6 @@ def test_unknown_sizes_and_devices_list_what_exists():
         find_device("abacus")
     with pytest.raises(ValueError, match="got 'cpu:99'"):
         find_device("cpu:99")
+    with pytest.raises(ValueError, match="got 'cpu:-1'"):
+        find_device("cpu:-1")
     assert find_device("cpu").platform == "cpu"

@@ -66,17 +66,17 @@ def _performed(arguments: argparse.Namespace) -> int:
         settings_of(experiment, arguments.size, overrides)
         find_device(arguments.device)
         as_key(arguments.seed)
-    done = perform(
-        experiment,
-        Store(arguments.out),
-        size=arguments.size,
-        overrides=overrides,
-        seed=arguments.seed,
-        device=arguments.device,
-        fresh=arguments.fresh,
-        flow=arguments.flow,
-        progress=PrintedProgress(sys.stderr),
-    )
+        done = perform(
+            experiment,
+            Store(arguments.out),
+            size=arguments.size,
+            overrides=overrides,
+            seed=arguments.seed,
+            device=arguments.device,
+            fresh=arguments.fresh,
+            flow=arguments.flow,
+            progress=PrintedProgress(sys.stderr),
+        )
     record = done.record
     claims = json.dumps(
         plain([asdict(claim) for claim in record.claims], spelt=False), indent=1, ensure_ascii=False

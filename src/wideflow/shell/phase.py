@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .certify import DropOption, SeparatorOption, TargetOption
 from ..runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
+from .certify import DropOption, SeparatorOption, TargetOption
 from .options import (
     DebugOption,
     JsonOption,
