@@ -194,6 +194,7 @@ def reproduce(
     with usage_errors():
         experiments = work.experiments_of(paper)
         find_device(device)
+    Store(out).check_writable()
     outcomes: list[dict[str, Any]] = []
     for experiment in experiments:
         work.drop_compiled_programs()
@@ -257,13 +258,22 @@ def report(
     from .runs.store import Store
     from .shell import terminal
 
+    page = file or out / "report.html"
+    if page.is_dir():
+        raise CommandError(f"`--file` must name a file, got the folder {page}.", USAGE)
+    store = Store(out)
     with usage_errors():
-        page = write_report(Store(out), file or out / "report.html")
+        records, damaged = found = store.records()
+        write_report(store, page, found)
+    for damage in damaged:
+        terminal.remarks().print(
+            f"[yellow]left out:[/yellow] {damage.path}: {damage.reason}", soft_wrap=True
+        )
     if as_json:
         terminal.print_json({"report": str(page)})
     else:
         terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
-    return OK
+    return OK if records or not damaged else FAILED
 
 
 @app.command()

@@ -142,6 +142,7 @@ def test_settings_from_text(texts, expected):
         (["gammas=1,x"], "setting `gammas`, entry 1, of `small-one`: .*number.* got 'x'"),
         (["width=True"], "setting `width` of `small-one`: must be an integer, got True"),
         (["width=1e400"], "must be an integer, got inf"),
+        (["gammas="], "setting `gammas` of `small-one`: must be at least one number, got ''"),
         (["rate=True"], "setting `rate` of `small-one`: must be a number, got 'True'"),
         (["thorough=2"], "setting `thorough` of `small-one`: must be True or False, got 2"),
         (["rate=-1"], "`rate` must be positive, got -1"),

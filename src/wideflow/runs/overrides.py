@@ -30,8 +30,11 @@ def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
                 f"{', '.join(names)}."
             )
         try:
-            fields[name] = _fitted(value, hints[name])
-        except _Misfit as misfit:
+            fitted = _fitted(value, hints[name])
+            if fitted == () and any(isinstance(entry, int | float) for entry in fields[name] or ()):
+                raise _MisfitError(value, "at least one number")
+            fields[name] = fitted
+        except _MisfitError as misfit:
             where = f"`{name}`" + (f", entry {misfit.entry}," if misfit.entry is not None else "")
             raise ValueError(
                 f"setting {where} of `{owner}`: must be {misfit.wanted}, got {misfit.value!r}."
@@ -61,7 +64,7 @@ def parse(texts: typing.Iterable[str]) -> dict[str, str]:
 
 
 @dataclasses.dataclass(eq=False)
-class _Misfit(Exception):
+class _MisfitError(Exception):
     """A value that is not what its annotation says; `entry` is its place in a tuple."""
 
     value: Any
@@ -97,7 +100,7 @@ def _fitted(value: Any, hint: Any) -> Any:
 
 def _if(condition: bool, value: Any, wanted: str) -> Any:
     if not condition:
-        raise _Misfit(value, wanted)
+        raise _MisfitError(value, wanted)
     return value
 
 
@@ -113,7 +116,7 @@ def _tuple(value: Any, inner: tuple) -> tuple:
     for entry, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         try:
             fitted.append(_fitted(part, kind))
-        except _Misfit as misfit:
+        except _MisfitError as misfit:
             raise dataclasses.replace(misfit, entry=entry) from misfit
     return tuple(fitted)
 
@@ -124,9 +127,9 @@ def _any(value: Any, hints: tuple) -> Any:
     for hint in hints:
         try:
             return _fitted(value, hint)
-        except _Misfit as misfit:
+        except _MisfitError as misfit:
             wanted.append(misfit.wanted)
-    raise _Misfit(value, " or ".join(wanted))
+    raise _MisfitError(value, " or ".join(wanted))
 
 
 def _read(value: Any, hint: Any) -> Any:
