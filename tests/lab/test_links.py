@@ -98,7 +98,6 @@ def test_the_shell_command_asks_for_the_same_settings(uploads):
     ("asked", "reason"),
     [
         ({"scene": "nowhere"}, "there is no scene 'nowhere'"),
-        ({"widht": "20"}, "the page has no setting 'widht'. Did you mean 'width'?"),
         ({"seed": "-1"}, "`seed` must lie in"),
         ({"seed": "x"}, "`seed` must be a whole number"),
         ({"width": "1e9"}, "`width` must be a whole number"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from .._core.errors import check_between, did_you_mean
+from .._core.errors import check_between
 from ..runs.records import Record, repeat_command
 from . import plane
 from .fields import FIELDS, kinds
@@ -158,12 +158,6 @@ def place(query: Mapping[str, str], uploads: Uploads) -> Place:
     """The place that `query` names, texts as they come from an address; wrong ones are
     explained.
     """
-    for name in query:
-        if name not in KNOWN:
-            raise ValueError(
-                f"the page has no setting {name[:40]!r}.{did_you_mean(name, KNOWN)} It has "
-                f"{', '.join(FIELDS)}."
-            )
     scene = find_scene(query.get("scene") or FREE)
     try:
         seed = int(query.get("seed") or 0)

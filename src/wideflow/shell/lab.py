@@ -101,7 +101,8 @@ def _settings(state: str) -> str:
     """The part of an address behind its question mark and token, once the page could read it."""
     from urllib.parse import parse_qsl, urlencode
 
-    from ..lab.links import place
+    from .._core.errors import did_you_mean
+    from ..lab.links import KNOWN, place
     from ..lab.uploads import Uploads
 
     try:
@@ -116,6 +117,12 @@ def _settings(state: str) -> str:
     settings = dict(pairs)
     if len(settings) < len(pairs):
         raise ValueError(f"`state` names a setting twice, got {state[:80]!r}. Name each once.")
+    for name in settings:
+        if name not in KNOWN:
+            raise ValueError(
+                f"`state` names {name[:40]!r}, which the page has not.{did_you_mean(name, KNOWN)} "
+                f"It has {', '.join(KNOWN)}."
+            )
     uploads = Uploads()
     try:
         place(settings, uploads)
