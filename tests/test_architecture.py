@@ -63,7 +63,6 @@ HEAVY = {
     "dask",
     "distributed",
     "panel",
-    "pydantic",
     "h5netcdf",
     "h5py",
     "sklearn",

@@ -17,6 +17,7 @@ import wideflow.runs.files
 from wideflow.cli import app, main
 from wideflow.experiments import registry
 from wideflow.runs import Store
+from wideflow.shell.lab import _query
 
 COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
 
@@ -356,3 +357,62 @@ def test_python_m_wideflow_is_the_same():
         check=True,
     )
     assert "caron2023-figure1" in [one["name"] for one in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("zzz", "`state` must be the folder of a phase plane"),
+        ("scene=free&widht=20", "Did you mean 'width'?"),
+        ("scene=free&width=many", "`width` must be a whole number, got 'many'"),
+        ("scene=free&width=20&width=30", "names a setting twice"),
+        ("scene=free&width", "`state` must be the folder of a phase plane"),
+        ("scene=tour-li2021", "there is no scene 'tour-li2021'"),
+        ("scene=plane", "this lab was started without one"),
+    ],
+)
+def test_the_lab_refuses_a_damaged_state_before_it_starts(state, sentence, capsys):
+    assert main(["lab", "--no-open", state]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_address_of_an_earlier_lab_opens_without_its_token():
+    earlier = "http://127.0.0.1:4000/?token=old&scene=free&width=20"
+    assert _query(earlier) == "scene=free&width=20"
+
+
+def test_a_report_names_what_it_leaves_out(capsys, tmp_path):
+    """A folder in which nothing can be read is a failure; one bad file beside good ones is not."""
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "foreign.nc").write_text("no netCDF")
+    assert main(["report", "--out", "o"]) == 1
+    assert "foreign.nc" in capsys.readouterr().err
+    assert main(["run", "small-one", "--size", "smoke", "--out", "o"]) == 0
+    assert main(["report", "--out", "o"]) == 0
+    assert "foreign.nc" in capsys.readouterr().err
+    assert main(["report", "--out", "o", "--file", "o"]) == 2
+    assert "`--file` must name a file, got the folder o" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--set", "noise=-1"], "`noise` must be finite and not negative, got -1"),
+        (["--set", "stop_below=nan"], "`stop_below` must be finite and not negative, got nan"),
+        (["--set", "target=y"], "`target` is for tables, got 'y' with `data` = 'sphere-sines'"),
+        (["--set", "seeds=2000000"], "`seeds` must be at most 1000000, got 2000000"),
+        (["--set", "data=nofile.csv"], "there is no file nofile.csv"),
+        (["--set", "width=3", "--set", "symmetric=yes"], "`width` must be even"),
+        (["--set", "dynamics=sgd", "--flow"], "run it without --flow"),
+        (["--device", "cpu:-1"], "`device` must be one of this machine's devices"),
+    ],
+)
+def test_values_that_a_run_refuses_are_wrong_usage(words, sentence, capsys):
+    assert main(["run", "train", "--size", "smoke", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_list_runs_of_a_file_is_wrong_usage(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    assert main(["list", "--runs", "--out", "file"]) == 2
+    assert "`--out` must be a folder, got the file file" in capsys.readouterr().err

@@ -236,26 +236,29 @@ def test_unmoved_parameters_are_told_apart():
 
 
 def test_wideflow_models_give_the_observables_numbers():
+    """What a model does not train is no part of the kernel: its output weights would be most of
+    it.
+    """
     net = wf.Shallow.init(0, features=4, width=30, activation="tanh")
     data = wf.Dataset(np.random.default_rng(1).normal(size=(6, 4)), np.arange(6.0))
-    run = wf.train(net, data, wf.GradientDescent(0.05), steps=20)
-    found = wf.probe(lambda m, x: m(x), net, run.model, data.inputs)
+    gap = wf.observables.LinearisationGap()
+    run = wf.train(net, data, wf.GradientDescent(0.05), steps=20, record=[gap])
     before, after = (wf.observables.tangent_gram(m, data.inputs) for m in (net, run.model))
-    # the probe moves every floating-point array, so compare with the weights alone through their
-    # own function
-    alone = wf.probe(
-        lambda w, x: eqx.tree_at(lambda m: m.weights, net, w)(x),
-        net.weights,
-        run.model.weights,
-        data.inputs,
-    )
-    assert_allclose(alone.spectrum_before, np.linalg.eigvalsh(before), rtol=1e-8, atol=1e-12)
-    assert_allclose(
-        alone.regime.kernel_change,
-        np.linalg.norm(after - before) / np.linalg.norm(before),
-        rtol=1e-9,
-    )
-    assert found.parameters > alone.parameters
+    for apply in (net, lambda m, x: m(x), lambda m, x: m.outputs(x)):
+        probe = wf.probe(apply, net, run.model, data.inputs)
+        assert list(probe.layers) == ["weights"]
+        assert_allclose(probe.spectrum_before, np.linalg.eigvalsh(before), rtol=1e-8, atol=1e-12)
+        change = np.linalg.norm(after - before) / np.linalg.norm(before)
+        assert_allclose(probe.regime.kernel_change, change, rtol=1e-9)
+        moved = float(run.table.linearisation_gap[-1])
+        assert_allclose(probe.regime.linearisation_gap, moved, rtol=1e-9)
+
+
+def test_what_a_model_does_not_train_must_not_change():
+    net = wf.Shallow.init(0, features=4, width=30)
+    other = eqx.tree_at(lambda m: m.output, net, 2 * net.output)
+    with pytest.raises(ValueError, match="an array that their model does not train"):
+        wf.probe(net, net, other, np.eye(4))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ._core.counted import counted
+from .runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.certify import certify
-from .shell.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.lab import lab
 from .shell.options import (
     DebugOption,
@@ -68,6 +68,8 @@ def list_(
     if runs:
         from .runs.store import Store
 
+        if out.exists() and not out.is_dir():
+            raise CommandError(f"`--out` must be a folder, got the file {out}.", USAGE)
         store = Store(out)
         records, damaged = store.records()
         if as_json:
@@ -186,11 +188,14 @@ def reproduce(
     """
     from .data.files import DataNotFoundError
     from .report.html import write_report
+    from .runs.runner import find_device
     from .runs.store import Store
     from .shell import terminal, work
 
     with usage_errors():
         experiments = work.experiments_of(paper)
+        find_device(device)
+    Store(out).check_writable()
     outcomes: list[dict[str, Any]] = []
     for experiment in experiments:
         work.drop_compiled_programs()
@@ -205,7 +210,7 @@ def reproduce(
                 {"experiment": experiment.name, "outcome": "skipped", "reason": str(error)}
             )
         except CommandError as error:
-            if error.code != FAILED:
+            if error.code == INTERRUPTED:
                 raise
             reason = error.sentence.removeprefix(f"{experiment.name} stopped: ")
             outcomes.append({"experiment": experiment.name, "outcome": "stopped", "reason": reason})
@@ -254,13 +259,22 @@ def report(
     from .runs.store import Store
     from .shell import terminal
 
+    page = file or out / "report.html"
+    if page.is_dir():
+        raise CommandError(f"`--file` must name a file, got the folder {page}.", USAGE)
+    store = Store(out)
     with usage_errors():
-        page = write_report(Store(out), file or out / "report.html")
+        records, damaged = found = store.records()
+        write_report(store, page, found)
+    for damage in damaged:
+        terminal.remarks().print(
+            f"[yellow]left out:[/yellow] {damage.path}: {damage.reason}", soft_wrap=True
+        )
     if as_json:
         terminal.print_json({"report": str(page)})
     else:
         terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
-    return OK
+    return OK if records or not damaged else FAILED
 
 
 @app.command()

@@ -248,10 +248,12 @@ def probe(
     Args:
         apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found
             out from shapes unless `batched` says it. A Flax module's `module.apply`; for an Equinox
-            module `lambda net, x: net(x)` with the modules as parameters. Or a `torch.nn.Module`.
+            module `lambda net, x: net(x)` with the modules as parameters. Or a model of wideflow,
+            or a `torch.nn.Module`.
         params_before, params_after: trees of the same structure; leaves that are no floating-point
-            arrays are fixed and must agree. Where one is kept in a finer precision than the other,
-            both are taken in that. Of a `torch.nn.Module`: state dicts, or modules.
+            arrays are fixed and must agree, as are arrays of a wideflow model that it does not
+            train. Where one is kept in a finer precision than the other, both are taken in that.
+            Of a wideflow model: the two models. Of a `torch.nn.Module`: state dicts, or modules.
         inputs: (sample, ...), the points at which the network is watched; some tens to hundreds.
         targets: outputs' shape; adds losses and the kernel's alignment with them.
         features: `features(params, x)` like `apply`, hidden features whose movement is measured; of
@@ -288,6 +290,8 @@ def probe(
     if batched is not None:
         check_flag("batched", batched)
     budget(memory)  # refused here, before anything is computed
+    if isinstance(apply, AbstractModel):
+        apply = lambda model, x: model(x)
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
@@ -475,13 +479,19 @@ class _Network:
             raise ValueError(
                 "`params_before` and `params_after` must be trees of one structure; they differ."
             )
-        for name, tree in (("params_before", before), ("params_after", after)):
+        for which, tree in (("params_before", before), ("params_after", after)):
             for leaf in filter(eqx.is_array_like, jax.tree.leaves(tree)):
                 if isinstance(leaf, np.ndarray | jax.Array | complex):
-                    real_values(name, leaf, finite=False, empty=True)
-        self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
-        self.after, fixed = eqx.partition(jax.tree.map(_array, after), eqx.is_inexact_array)
+                    real_values(which, leaf, finite=False, empty=True)
+        before, after = jax.tree.map(_array, before), jax.tree.map(_array, after)
+        self.before, self.static = eqx.partition(before, _trained(before))
+        self.after, fixed = eqx.partition(after, _trained(after))
         for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
+            if eqx.is_inexact_array(a) and not jnp.array_equal(a, b, equal_nan=True):
+                raise ValueError(
+                    "`params_before` and `params_after` differ in an array that their model does "
+                    f"not train, of shape {a.shape}; only those in `trained` may change."
+                )
             if isinstance(a, int | float) and a != b:
                 raise ValueError(
                     f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; "
@@ -646,6 +656,20 @@ def _deep_name(path: str) -> str:
     """What `Deep` calls the array at a path in its tree: `weights.0` is `weight_1`."""
     kind, _, number = path.partition(".")
     return f"{'weight' if kind == 'weights' else 'bias'}_{int(number) + 1}"
+
+
+def _trained(tree):
+    """True at every array that training may move: floating-point ones, and of a wideflow model
+    those in `trained` alone, since the tangent kernel knows no others.
+    """
+
+    def of(node):
+        if not isinstance(node, AbstractModel):
+            return eqx.is_inexact_array(node)
+        moving = {id(array) for array in parameters(node).values()}
+        return jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in moving, node)
+
+    return jax.tree.map(of, tree, is_leaf=lambda node: isinstance(node, AbstractModel))
 
 
 def _array(leaf):

@@ -171,3 +171,48 @@ def test_switched_off_dropout_is_welcome():
     module = sequence(nnx.Dropout(0.3, rngs=nnx.Rngs(0)))
     module.eval()
     assert_allclose(wf.wrap(module).outputs(DATA.inputs), module(DATA.inputs), rtol=1e-4, atol=1e-6)
+
+
+def test_a_network_that_mixes_its_batch_is_refused():
+    """`x - mean(x)` over the batch: descent runs, but the kernel would not be that of a model."""
+    mixing = wf.wrap(lambda p, x: (x - x.mean(0)) @ p["w"], {"w": np.arange(1.0, 5.0)})
+    data = wf.data.sphere_sines(0, samples=6, features=4)
+    with pytest.raises(ValueError, match="mixes the inputs of a batch"):
+        wf.train(mixing, data, wf.GradientDescent(0.1), steps=1)
+    with pytest.raises(ValueError, match="mixes the inputs of a batch"):
+        mixing.outputs(data.inputs)
+
+
+def test_two_inputs_of_two_numbers_do_not_hide_a_function_of_one():
+    """At n = d = 2 the product with the transposed batch has the right shape."""
+    one = wf.wrap(
+        lambda p, x: p["a"] @ jnp.tanh(p["w"] @ x), {"w": np.ones((3, 2)), "a": np.ones(3)}
+    )
+    with pytest.raises(ValueError, match="batched=False"):
+        one.outputs(np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_a_cast_inside_is_named():
+    cast = wf.wrap(lambda p, x: (x @ p["w"]).astype(jnp.float32), {"w": np.ones(4)})
+    data = wf.data.sphere_sines(0, samples=6, features=4)
+    with pytest.raises(ValueError, match="answers float64 with float32"):
+        wf.train(cast, data, wf.GradientDescent(0.1), steps=1)
+
+
+def test_complex_arrays_are_refused():
+    with pytest.raises(ValueError, match="complex array, 'w'"):
+        wf.wrap(lambda p, x: jnp.real(x @ p["w"]), {"w": np.ones(4, complex)})
+
+
+def test_several_wrapped_networks_train_together():
+    nets = [wf.wrap(linear, {"w": np.full(4, value)}) for value in (1.0, 2.0)]
+    data = wf.data.sphere_sines(0, samples=6, features=4)
+    both = wf.train(nets, data, wf.GradientDescent(0.01), steps=3).table.loss.values
+    alone = [
+        wf.train(net, data, wf.GradientDescent(0.01), steps=3).table.loss.values for net in nets
+    ]
+    assert_allclose(both, alone, rtol=1e-12)
+
+
+def linear(params, x):
+    return x @ params["w"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from small_experiment import EXPERIMENT, with_short_figures
 
 from wideflow.experiments import registry
@@ -17,7 +18,7 @@ from wideflow.runs.minimal_cli import main
 TESTS = pathlib.Path(__file__).parents[1]
 SCRIPT = """
 import importlib.util, sys
-absent = {"h5netcdf", "h5py", "pydantic", "bokeh", "jinja2", "typer", "rich", "dask", "panel", "sklearn", "pooch"}
+absent = {"h5netcdf", "h5py", "bokeh", "jinja2", "typer", "rich", "dask", "panel", "sklearn", "pooch"}
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in absent:
@@ -70,3 +71,31 @@ def test_it_flows_when_asked(tmp_path, monkeypatch):
     here = perform(EXPERIMENT, Store(tmp_path / "here"), size="smoke", flow=True).record
     assert record.address == here.address
     np.testing.assert_allclose(record.table.loss, here.table.loss, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["smal-one"], "there is no experiment 'smal-one'"),
+        (["small-one", "--set", "widht=3"], "Did you mean 'width'?"),
+        (["small-one", "--set", "width"], "`--set` takes field=value, got 'width'"),
+        (["small-one", "--device", "tpu:9"], "`device` must be one of this machine's devices"),
+        (["small-one", "--seed", str(2**63)], "must be a whole number of at most 63 bits"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    words, sentence, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(registry, "experiments", with_short_figures)
+    assert main([*words, "--size", "smoke", "--out", str(tmp_path / "node")]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "node").exists()
+
+
+def test_a_folder_that_is_a_file_is_one_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(registry, "experiments", with_short_figures)
+    (tmp_path / "file").touch()
+    assert main(["small-one", "--size", "smoke", "--out", str(tmp_path / "file")]) == 1
+    assert "Choose another folder with --out." in capsys.readouterr().err

@@ -140,6 +140,11 @@ def test_settings_from_text(texts, expected):
         (["width=abc"], "setting `width` of `small-one`: .*integer.* got 'abc'"),
         (["width=1.5"], "setting `width`.*got 1.5"),
         (["gammas=1,x"], "setting `gammas`, entry 1, of `small-one`: .*number.* got 'x'"),
+        (["width=True"], "setting `width` of `small-one`: must be an integer, got True"),
+        (["width=1e400"], "must be an integer, got inf"),
+        (["gammas="], "setting `gammas` of `small-one`: must be at least one number, got ''"),
+        (["rate=True"], "setting `rate` of `small-one`: must be a number, got 'True'"),
+        (["thorough=2"], "setting `thorough` of `small-one`: must be True or False, got 2"),
         (["rate=-1"], "`rate` must be positive, got -1"),
         (["width"], "takes field=value, got 'width'"),
     ],
@@ -158,4 +163,6 @@ def test_unknown_sizes_and_devices_list_what_exists():
         find_device("abacus")
     with pytest.raises(ValueError, match="got 'cpu:99'"):
         find_device("cpu:99")
+    with pytest.raises(ValueError, match="got 'cpu:-1'"):
+        find_device("cpu:-1")
     assert find_device("cpu").platform == "cpu"

@@ -17,7 +17,6 @@ from .findings import Finding
 
 OPTIONAL = {
     "h5netcdf": "records are written as netCDF 3",
-    "pydantic": "settings are not checked",
     "bokeh": "no report page and no lab",
     "matplotlib": "no figures",
     "dask": "no sweeps",

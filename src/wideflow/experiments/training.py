@@ -16,7 +16,13 @@ from .. import data
 from .._core.activations import activation
 from .._core.architecture import mlp
 from .._core.counted import counted
-from .._core.errors import check_choice, check_count, check_number, check_positive
+from .._core.errors import (
+    check_choice,
+    check_count,
+    check_nonnegative,
+    check_number,
+    check_positive,
+)
 from .._core.parametrisations import TABLE as PARAMETRISATIONS
 from .._core.precision import Precision
 from .._core.randomness import named_key
@@ -66,6 +72,7 @@ DYNAMICS = {
 }
 LINEARISED = ("descent", "flow")  # those whose path with a frozen kernel is known in closed form
 ALL = "all"
+MOST_SEEDS = 1_000_000  # networks of one run (chosen), as many as `--seeds` takes
 KERNEL_DRIFT = partial(KernelDistance, "spectral", False)
 OBSERVABLES = {
     kind().name: kind
@@ -171,6 +178,16 @@ class Settings:
             check_positive(name, getattr(self, name))
         for name in ("frequency", "amplitude"):
             check_number(name, getattr(self, name))
+        for name in ("noise", "stop_below"):
+            check_nonnegative(name, getattr(self, name))
+        if self.seeds > MOST_SEEDS:
+            raise ValueError(f"`seeds` must be at most {MOST_SEEDS}, got {self.seeds}.")
+        for name in ("target", "positive"):
+            if getattr(self, name) and self.data in GENERATED:
+                raise ValueError(
+                    f"`{name}` is for tables, got {getattr(self, name)!r} with `data` = "
+                    f"{self.data!r}. Leave it out."
+                )
         check_choice("dynamics", self.dynamics, DYNAMICS)
         check_count("batch", self.batch, least=1 if self.dynamics == "sgd" else 0)
         check_choice("loss", self.loss, LOSSES)

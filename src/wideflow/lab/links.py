@@ -16,6 +16,7 @@ from .scenes import FREE, Scene, find_scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
+KNOWN = ("token", "scene", "point", *FIELDS, "seed")  # what an address may say
 BUILT = (
     "data",
     "samples",

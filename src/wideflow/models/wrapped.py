@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from .._core.errors import check_count, check_flag
@@ -18,6 +19,8 @@ from .base import AbstractModel, Pullback, pullback_by_autodiff
 from .deep import single_output
 
 __all__ = ["Wrapped", "wrap"]
+
+MIXED = 1e-3  # of an output, between an input alone and in a batch: far beyond rounding in float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +70,25 @@ class Wrapped(AbstractModel):
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
         inputs = jnp.asarray(inputs)
         dtype = jnp.result_type(*self.arrays.values())
-        return inputs.reshape(len(inputs), -1).astype(dtype)
+        features = inputs.reshape(len(inputs), -1).astype(dtype)
+        if not any(isinstance(leaf, Tracer) for leaf in (features, *self.arrays.values())):
+            self._check_rows(features)
+        return features
+
+    def _check_rows(self, features) -> None:
+        """A model is a function of one input: what it gives for a row must not depend on the
+        others, or the tangent kernel and every batch would be of something else.
+        """
+        if len(features) < 2:
+            return
+        together, alone = self.respond(features[:3])[0], self.respond(features[:1])[0]
+        size = float(jnp.abs(together).max()) if together.size else 0.0
+        if float(jnp.abs(together - alone).max(initial=0.0)) > MIXED * size:
+            raise ValueError(
+                "the wrapped network gives another output for an input alone than in a batch of "
+                "three: it mixes the inputs of a batch. Take out what does (a mean or a norm over "
+                "the batch), or, if it takes one input, wrap it with `batched=False`."
+            )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
         x = features
@@ -91,7 +112,14 @@ class Wrapped(AbstractModel):
         return dict.fromkeys(self.names, 1.0)
 
     def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
-        return pullback_by_autodiff(self, features)
+        outputs, back = pullback_by_autodiff(self, features)
+        if outputs.dtype != features.dtype:
+            raise ValueError(
+                f"the wrapped network answers {features.dtype} with {outputs.dtype}: its arrays "
+                "decide the precision, so it must not cast. Take the cast out, and give "
+                "`precision` to `train`."
+            )
+        return outputs, back
 
 
 @double
@@ -128,6 +156,11 @@ def wrap(
     arrays, leaves = {}, []
     for path, leaf in jax.tree.leaves_with_path(tree):
         name = jax.tree_util.keystr(path, simple=True, separator=".")
+        if eqx.is_array(leaf) and jnp.iscomplexobj(leaf):
+            raise ValueError(
+                f"`network` holds a complex array, {name!r}; descent here is along real arrays. "
+                "Keep real and imaginary part as two."
+            )
         trained = eqx.is_inexact_array(leaf)
         if trained:
             arrays[name] = leaf

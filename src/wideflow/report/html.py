@@ -54,13 +54,20 @@ class Section:
         return verdict(self.record.counts)
 
 
-def write_report(store: Store, page: pathlib.Path) -> pathlib.Path:
+def write_report(
+    store: Store,
+    page: pathlib.Path,
+    found: tuple[Sequence[Record], Sequence[Damage]] | None = None,
+) -> pathlib.Path:
     """Writes the page on all runs of `store`, and the PNG and PDF of every run that lacks them.
+
+    Args:
+        found: what `store.records()` gave, if they have been read already.
 
     Raises:
         ValueError: there is nothing to report on.
     """
-    records, damaged = store.records()
+    records, damaged = found or store.records()
     if not (records or damaged or _sweeps(store.folder)):
         reason = "has no saved runs" if store.folder.is_dir() else "does not exist"
         raise ValueError(

@@ -4,21 +4,21 @@ type.
 
 import ast
 import dataclasses
-import functools
-import importlib.util
+import numbers
+import types
 import typing
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .._core.errors import did_you_mean
+
+LARGEST = 10**308  # of integers that are read as floating-point numbers
 
 
 def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
-    """`settings` with the fields in `overrides` replaced.
-
-    Types are checked by pydantic; on a machine without it (a bare compute node) the literal is
-    taken as it is.
-    """
+    """`settings` with the fields in `overrides` replaced, each by a value of its field's type."""
     kind = type(settings)
     names = [field.name for field in dataclasses.fields(kind)]
     hints = typing.get_type_hints(kind)
@@ -29,8 +29,20 @@ def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
                 f"`{owner}` has no setting {name!r}.{did_you_mean(name, names)} It has "
                 f"{', '.join(names)}."
             )
-        fields[name] = _literal(value, hints[name]) if isinstance(value, str) else value
-    return _checked(kind, fields, owner) if importlib.util.find_spec("pydantic") else kind(**fields)
+        try:
+            fitted = _fitted(value, hints[name])
+            if fitted == () and any(isinstance(entry, int | float) for entry in fields[name] or ()):
+                raise _MisfitError(value, "at least one number")
+            fields[name] = fitted
+        except _MisfitError as misfit:
+            where = f"`{name}`" + (f", entry {misfit.entry}," if misfit.entry is not None else "")
+            raise ValueError(
+                f"setting {where} of `{owner}`: must be {misfit.wanted}, got {misfit.value!r}."
+            ) from misfit
+    try:
+        return kind(**fields)
+    except ValueError as error:  # the dataclass's own check
+        raise ValueError(f"{owner}: {error}") from error
 
 
 def parse(texts: typing.Iterable[str]) -> dict[str, str]:
@@ -51,50 +63,84 @@ def parse(texts: typing.Iterable[str]) -> dict[str, str]:
     return overrides
 
 
-def _literal(text: str, hint: Any) -> Any:
-    """Text as the value it spells, read with the field's type in mind: '1,2' is a tuple where one
-    is due.
+@dataclasses.dataclass(eq=False)
+class _MisfitError(Exception):
+    """A value that is not what its annotation says; `entry` is its place in a tuple."""
+
+    value: Any
+    wanted: str
+    entry: int | None = None
+
+
+def _fitted(value: Any, hint: Any) -> Any:
+    """The value as the annotation has it: text is read, a whole float is an integer, a list a
+    tuple. Annotations other than those below accept what they get.
     """
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if tuple in (hint, origin):
+        return _tuple(value, inner)
+    if origin is typing.Literal:
+        return _if(value in inner, value, " or ".join(map(repr, inner)))
+    if origin in (typing.Union, types.UnionType):
+        return _any(value, inner)
+    value = _read(value, hint)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if hint is int:
+        whole = is_number and (isinstance(value, numbers.Integral) or float(value).is_integer())
+        return int(_if(whole, value, "an integer"))
+    if hint is float:
+        small = is_number and (not isinstance(value, numbers.Integral) or abs(value) < LARGEST)
+        return float(_if(small, value, "a number"))
+    if hint is bool:
+        return bool(_if(isinstance(value, bool | np.bool_), value, "True or False"))
     if hint is str:
-        return text
-    if hint is bool and text.lower() in ("true", "false", "yes", "no", "on", "off"):
-        return text.lower() in ("true", "yes", "on")
-    if text.lower() in ("none", "null"):
+        return _if(isinstance(value, str), value, "text")
+    return _if(hint is not type(None) or value is None, value, "None")
+
+
+def _if(condition: bool, value: Any, wanted: str) -> Any:
+    if not condition:
+        raise _MisfitError(value, wanted)
+    return value
+
+
+def _tuple(value: Any, inner: tuple) -> tuple:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.strip("()[] ").split(",") if part.strip()]
+    parts = tuple(_if(isinstance(value, list | tuple | np.ndarray), value, "a tuple"))
+    if not inner:
+        return parts
+    kinds = inner[:1] * len(parts) if inner[1:] == (...,) else inner
+    _if(len(parts) == len(kinds), value, f"a tuple of length {len(kinds)}")
+    fitted = []
+    for entry, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+        try:
+            fitted.append(_fitted(part, kind))
+        except _MisfitError as misfit:
+            raise dataclasses.replace(misfit, entry=entry) from misfit
+    return tuple(fitted)
+
+
+def _any(value: Any, hints: tuple) -> Any:
+    """The value by the first annotation of a union that accepts it."""
+    wanted = []
+    for hint in hints:
+        try:
+            return _fitted(value, hint)
+        except _MisfitError as misfit:
+            wanted.append(misfit.wanted)
+    raise _MisfitError(value, " or ".join(wanted))
+
+
+def _read(value: Any, hint: Any) -> Any:
+    """Text as the value that it spells, read with the field's type in mind."""
+    if not isinstance(value, str) or hint is str:
+        return value
+    if hint is bool and value.lower() in ("true", "false", "yes", "no", "on", "off"):
+        return value.lower() in ("true", "yes", "on")
+    if value.lower() in ("none", "null"):
         return None
-    if _is_tuple(hint):
-        parts = text.strip("()[] ").split(",")
-        inner = (typing.get_args(hint) or (str,))[0]
-        return tuple(_literal(part.strip(), inner) for part in parts if part.strip())
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return float(value) if hint is float and type(value) is int else value
-
-
-def _is_tuple(hint: Any) -> bool:
-    return hint is tuple or typing.get_origin(hint) is tuple
-
-
-@functools.cache
-def _adapter(kind: type):
-    import pydantic
-
-    return pydantic.TypeAdapter(kind)
-
-
-def _checked(kind: type, fields: dict[str, Any], owner: str) -> Any:
-    import pydantic
-
-    try:
-        return _adapter(kind).validate_python(fields)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "value_error":  # the dataclass's own check, already a sentence
-            raise ValueError(f"{owner}: {first['msg'].removeprefix('Value error, ')}") from error
-        name, *inner = first["loc"]
-        where = f"`{name}`" + "".join(f", entry {part}," for part in inner)
-        what = first["msg"][0].lower() + first["msg"][1:]
-        raise ValueError(
-            f"setting {where} of `{owner}`: {what}, got {first['input']!r}."
-        ) from error
+        return float(value) if hint is float else ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value

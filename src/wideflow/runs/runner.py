@@ -214,7 +214,7 @@ def find_device(name: str | None) -> jax.Device:
         return jax.devices()[0]
     platform, _, number = name.partition(":")
     try:
-        if not platform:  # which JAX takes for its own choice
+        if not platform or number.startswith("-"):  # JAX's own choice; the last but one
             raise ValueError(name)
         devices = jax.devices("gpu" if platform == "cuda" else platform)
         return devices[int(number or 0)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .failures import OK, usage_errors
+from ..runs.failures import OK, usage_errors
 from .options import DebugOption, JsonOption, SeedOption
 
 TargetOption = Annotated[

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import OK, usage_errors
+from ..runs.failures import OK, usage_errors
 from .options import DebugOption
 
 if TYPE_CHECKING:
@@ -83,15 +83,11 @@ def _plane(state: str) -> pathlib.Path | None:
 
 
 def _query(state: str) -> str:
-    """The settings that `state` names, as they stand in an address."""
+    """The settings that `state` names, as they stand in an address, without its token."""
+    if not state:
+        return ""
     if not state.endswith(".nc"):
-        query = state.rpartition("?")[2].lstrip("&")
-        if query and "=" not in query:
-            raise ValueError(
-                "`state` must be the folder of a phase plane, a saved run (run.nc) or settings "
-                "such as scene=free&width=200."
-            )
-        return query
+        return _settings(state)
     from ..lab.links import saved_link
     from ..runs.records import read_record
 
@@ -99,3 +95,37 @@ def _query(state: str) -> str:
     if not path.is_file():
         raise ValueError(f"`state` must be a saved run, but there is no file {state}.")
     return saved_link(read_record(path))
+
+
+def _settings(state: str) -> str:
+    """The part of an address behind its question mark and token, once the page could read it."""
+    from urllib.parse import parse_qsl, urlencode
+
+    from .._core.errors import did_you_mean
+    from ..lab.links import KNOWN, place
+    from ..lab.uploads import Uploads
+
+    try:
+        pairs = parse_qsl(
+            state.rpartition("?")[2].lstrip("&"), keep_blank_values=True, strict_parsing=True
+        )
+    except ValueError as error:
+        raise ValueError(
+            "`state` must be the folder of a phase plane, a saved run (run.nc) or settings such as "
+            f"scene=free&width=200, got {state[:80]!r}."
+        ) from error
+    settings = dict(pairs)
+    if len(settings) < len(pairs):
+        raise ValueError(f"`state` names a setting twice, got {state[:80]!r}. Name each once.")
+    for name in settings:
+        if name not in KNOWN:
+            raise ValueError(
+                f"`state` names {name[:40]!r}, which the page has not.{did_you_mean(name, KNOWN)} "
+                f"It has {', '.join(KNOWN)}."
+            )
+    uploads = Uploads()
+    try:
+        place(settings, uploads)
+    finally:
+        uploads.end()
+    return urlencode({name: value for name, value in pairs if name != "token"})

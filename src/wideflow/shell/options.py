@@ -70,7 +70,7 @@ WorkersOption = Annotated[
     typer.Option(help="Number of processes; default one per GPU, else one per core.", min=1),
 ]
 ThreadsOption = Annotated[
-    int, typer.Option(help="Threads for XLA and BLAS in each process.", min=1)
+    int, typer.Option(help="Threads for XLA and BLAS in each process.", min=1, max=1024)
 ]
 SchedulerOption = Annotated[
     str | None, typer.Option(help="Address of a running Dask scheduler, such as tls://host:8786.")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .certify import DropOption, SeparatorOption, TargetOption
-from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .options import (
     DebugOption,
     JsonOption,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
+from ..runs.failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .options import (
     DebugOption,
     JsonOption,

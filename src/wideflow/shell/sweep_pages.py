@@ -12,6 +12,7 @@ from .._core.counted import counted
 from ..figures import FigureSpec
 from ..report.page import Sheet, write_page
 from ..report.static import save_figure
+from ..runs.failures import FAILED, OK
 from ..runs.files import write_whole
 from ..runs.progress import duration
 from ..runs.store import Store
@@ -22,7 +23,6 @@ from ..runs.sweeps.figures import draw
 from ..runs.sweeps.plan import Plan, short, survey
 from ..runs.sweeps.sweep import OUTDATED, Swept, sweep
 from . import terminal
-from .failures import FAILED, OK
 
 CHIPS = {
     "failed": "failed",

@@ -12,11 +12,11 @@ from ..data.files import DataNotFoundError, cache_folder
 from ..experiments import registry
 from ..experiments.base import Experiment
 from ..report.static import save_figure
+from ..runs.failures import FAILED, INTERRUPTED, USAGE, CommandError, sentence_of, usage_errors
 from ..runs.records import Record
 from ..runs.runner import Performed, find_device, perform, settings_of
 from ..runs.store import Store
 from . import terminal
-from .failures import INTERRUPTED, CommandError, sentence_of, usage_errors
 
 
 def perform_shown(
@@ -60,7 +60,8 @@ def perform_shown(
     except DataNotFoundError:
         raise
     except Exception as error:
-        raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}") from error
+        code = USAGE if isinstance(error, ValueError) else FAILED  # a setting that a part refuses
+        raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}", code) from error
 
 
 def common_overrides(

@@ -376,6 +376,11 @@ class Recorder:
 def _axes(name: str, observable, dimensions: int) -> tuple[str, ...]:
     """The names of a value's own axes; an observable that names none, or too few, gets its own."""
     axes = tuple(getattr(observable, "axes", ()))
+    if len(axes) > dimensions:
+        raise ValueError(
+            f"`record` has {name!r}, which names {len(axes)} axes {axes} but gives an array with "
+            f"{dimensions} of its own. Name one axis for each."
+        )
     return axes if len(axes) == dimensions else tuple(f"{name}_{i}" for i in range(dimensions))
 
 

@@ -45,6 +45,11 @@ class Settings:
 
     def __post_init__(self):
         check_settings(self)
+        if len(set(self.widths)) < 2:
+            raise ValueError(
+                "`widths` must hold at least two different widths, as slopes are fitted over "
+                f"them, got {self.widths}."
+            )
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
