@@ -89,7 +89,7 @@ def _fitted(value: Any, hint: Any) -> Any:
         whole = is_number and (isinstance(value, numbers.Integral) or float(value).is_integer())
         return int(_if(whole, value, "an integer"))
     if hint is float:
-        small = is_number and (not isinstance(value, numbers.Integral) or abs(value) < LARGEST)
+        small = is_number and (not isinstance(value, numbers.Integral) or abs(int(value)) < LARGEST)
         return float(_if(small, value, "a number"))
     if hint is bool:
         return bool(_if(isinstance(value, bool | np.bool_), value, "True or False"))
