@@ -283,7 +283,9 @@ METHODS = {
     "law.density": "(law.moments(np.array(0.5)), law.gain)",
     "own model": "Own(key).respond(x)",
     "states": "wf.train(net, data, obs.MaskAveraging(wf.GradientDescent(0.1)), steps=1).state.mean",
-    "SmoothedSGD.finish": "wf.SmoothedSGD(0.1, 3).finish(start, data, loss, key=2, candidates=2)[1:]",
+    "SmoothedSGD.finish": (
+        "wf.SmoothedSGD(0.1, 3).finish(start, data, loss, key=2, candidates=2)[1:]"
+    ),
 }
 
 NO_EXAMPLE = {

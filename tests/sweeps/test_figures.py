@@ -62,7 +62,7 @@ def test_the_last_values_are_drawn_with_their_slopes(table):
     fits = [mark.label for mark in panel.marks if isinstance(mark, Line) and mark.dash == "dashed"]
     assert fits == ["kind = a: slope -1.00 ± 0.00", "kind = b: slope -2.00 ± 0.00"]
     assert (panel.xscale, panel.yscale) == ("log", "log")
-    assert "1 of 12 runs are missing" in spec.caption
+    assert "1 of 12 runs is missing" in spec.caption
     build(spec).draw_without_rendering()
 
 

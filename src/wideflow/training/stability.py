@@ -41,7 +41,7 @@ def warn_of_rise(run: Run) -> None:
     warnings.warn(
         f"descent finished above its start: the loss rose from {before:.3g} to {after:.3g}. "
         f"`rate` times the largest eigenvalue of the tangent kernel was {rate * top:.3g} at the "
-        f"start (in the units of this loss), and steps are stable below {STABLE:g}. Take a {bound}, "
+        f"start (in units of this loss), and steps are stable below {STABLE:g}. Take a {bound}, "
         "or `GradientFlow()`, the limit of small steps.",
         stacklevel=4,  # this, `train`, its wrapper, and the caller
     )

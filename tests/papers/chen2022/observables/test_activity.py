@@ -124,6 +124,7 @@ def test_kernel_top_and_safe_rate():
     assert activity.safe_rate(net, wf.Dataset(X, Y), 0.2, mean=True) == pytest.approx(0.6 / top)
 
 
+@pytest.mark.filterwarnings("ignore:descent finished above its start")
 def test_an_unstable_step_is_warned_of():
     # linear, one input of G = 1: K = 1, so rate 0.5 is stable and rate 3 is not
     net, data = (

@@ -271,7 +271,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         errors, sups = over(name, "error51", ERRORS[name]), over(name, "sup51", SUPS[name])
         statements += [
             Claim(
-                f"Lemma 5.1, {name}: max error of (20) over the reference's, largest of the margins",
+                f"Lemma 5.1, {name}: max error of (20) over the reference's, worst of the margins",
                 max(errors),
                 at_most=2.0,
             ),

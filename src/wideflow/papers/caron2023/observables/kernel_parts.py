@@ -1,5 +1,5 @@
-r"""The two parts of the tangent Gram matrix, one for each part of the node weights (caron2023, Lemma
-D.2).
+r"""The two parts of the tangent Gram matrix, one for each part of the node weights (caron2023,
+Lemma D.2).
 
 With $\lambda = \lambda^{(1)} + \lambda^{(2)}$, $\lambda^{(1)}_j = \gamma/m$, also
 $\widehat\Theta = \widehat\Theta^{(1)} + \widehat\Theta^{(2)}$ with
@@ -46,8 +46,8 @@ class KernelParts(NamedTuple):
 
 @double
 def kernel_parts(model, inputs) -> KernelParts:
-    r"""Both parts of the tangent Gram matrix of a network under `Zipf`, `Weights` or `NTK` (which is
-    $\gamma = 1$).
+    r"""Both parts of the tangent Gram matrix of a network under `Zipf`, `Weights` or `NTK` (which
+    is $\gamma = 1$).
 
     Args:
         model: a `Shallow` network with one output.

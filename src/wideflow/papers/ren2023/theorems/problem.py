@@ -59,11 +59,14 @@ class AbstractSeparatorTheorem(AbstractRunTheorem):
         """The verdict on a `Run`, or on the numbers that `evaluate` takes."""
         if not (parts and isinstance(parts[0], Run)):
             return self.evaluate(*parts, **options)
-        fault = run_is_another(parts[0]) or replaced_part(parts[0])
+        fault = run_is_another(parts[0])
         if fault:
             return not_applicable(fault)
         read = self.read(gather(parts[0]))
-        return not_applicable(read) if isinstance(read, str) else self.evaluate(**read, **options)
+        if isinstance(read, str):
+            return not_applicable(read)
+        fault = replaced_part(parts[0])
+        return not_applicable(fault) if fault else self.evaluate(**read, **options)
 
 
 def run_is_another(run: Run) -> str:
