@@ -26,9 +26,9 @@ from .workers import Workers
 
 ADDRESS = LOOPBACK[0]
 MOST_BODY = 8 * LIMIT  # a larger body is cut off; up to here it is read past and answered
-# milliseconds after which a tab that is not connected is taken for closed (chosen): on a busy machine
-# a browser takes ten seconds and more to connect, and then would meet another tab than its page was
-# built for. A page that is closed says so at once (`Leave`).
+# milliseconds after which a tab that is not connected is taken for closed (chosen): on a busy
+# machine a browser takes ten seconds and more to connect, and then would meet another tab than its
+# page was built for. A page that is closed says so at once (`Leave`).
 GONE = 30_000
 
 
