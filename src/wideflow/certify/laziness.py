@@ -21,7 +21,7 @@ so the times are predicted once more with the Gram matrix of the lazy path in pl
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -137,9 +137,7 @@ def lazy_path(
     model, data: Dataset, shares: tuple[float, ...]
 ) -> tuple[tuple[Regime, ...], tuple[float, ...]]:
     """`lazy_step` at several shares of the loss, from one kernel at the start."""
-    path = _LazyPath.of(model, data)
-    times = path.reach(shares)
-    return tuple(path.end(time).regime for time in times), times
+    return _LazyPath.of(model, data).regimes(shares)
 
 
 @double
@@ -159,19 +157,7 @@ def time_spans(model, data: Dataset, shares: tuple[float, ...]) -> tuple[tuple[f
         data: the training set.
         shares: of the initial loss.
     """
-    path = _LazyPath.of(model, data)
-    times = path.reach(shares)
-    spans = [path.gap_span(share, time) for share, time in zip(shares, times, strict=True)]
-    trusted = [time for time, (_, high) in zip(times, spans, strict=True) if np.isfinite(high)]
-    if not trusted or not min(trusted) > 0:
-        return tuple(spans)
-    places = np.geomspace(FROM * min(trusted), max(trusted), PLACES)
-    kernels = [path.kernel, *(np.asarray(path.end(time).kernel) for time in places)]
-    second = _times_along(kernels, places, path.residual, shares)
-    factors = [
-        (t2 / t) ** 2 if np.isfinite(h) else 1.0 for t, t2, (_, h) in zip(times, second, spans)
-    ]
-    return tuple((min(f, low), max(f, high)) for f, (low, high) in zip(factors, spans))
+    return _LazyPath.of(model, data).spans(shares)
 
 
 class _End(NamedTuple):
@@ -192,6 +178,7 @@ class _LazyPath:
     inputs: jax.Array
     kernel: np.ndarray
     residual: np.ndarray
+    ends: dict[float, _End] = field(default_factory=dict)  # that have been computed
 
     @classmethod
     def of(cls, model, data: Dataset) -> "_LazyPath":
@@ -213,9 +200,11 @@ class _LazyPath:
         return tuple(float(time) for time in times)
 
     def end(self, time: float) -> _End:
-        arguments = (self.kernel, self.residual, time)
-        change, gap, kernel, defect = _end(self.model, self.inputs, *map(on_device, arguments))
-        return _End(Regime(float(change), float(gap)), kernel, float(defect))
+        if time not in self.ends:
+            arguments = (self.kernel, self.residual, time)
+            change, gap, kernel, defect = _end(self.model, self.inputs, *map(on_device, arguments))
+            self.ends[time] = _End(Regime(float(change), float(gap)), kernel, float(defect))
+        return self.ends[time]
 
     def gap_span(self, share: float, time: float) -> tuple[float, float]:
         """The span that the outputs' gap at `time` leaves, as factors of it."""
@@ -227,6 +216,26 @@ class _LazyPath:
         low = times_to_loss(self.kernel, self.residual, (above,))[0] if above < 1 else 0.0
         high = times_to_loss(self.kernel, self.residual, (below**2,))[0] if below > 0 else math.inf
         return (float(low / time), float(high / time)) if time > 0 else (1.0, 1.0)
+
+    def regimes(self, shares: tuple[float, ...]) -> tuple[tuple[Regime, ...], tuple[float, ...]]:
+        """As `lazy_path` has them."""
+        times = self.reach(shares)
+        return tuple(self.end(time).regime for time in times), times
+
+    def spans(self, shares: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+        """As `time_spans` has them."""
+        times = self.reach(shares)
+        spans = [self.gap_span(share, time) for share, time in zip(shares, times, strict=True)]
+        trusted = [time for time, (_, high) in zip(times, spans, strict=True) if np.isfinite(high)]
+        if not trusted or not min(trusted) > 0:
+            return tuple(spans)
+        places = np.geomspace(FROM * min(trusted), max(trusted), PLACES)
+        kernels = [self.kernel, *(np.asarray(self.end(time).kernel) for time in places)]
+        second = _times_along(kernels, places, self.residual, shares)
+        factors = [
+            (t2 / t) ** 2 if np.isfinite(h) else 1.0 for t, t2, (_, h) in zip(times, second, spans)
+        ]
+        return tuple((min(f, low), max(f, high)) for f, (low, high) in zip(factors, spans))
 
 
 def _times_along(kernels, places, residual, shares) -> list[float]:
@@ -298,7 +307,8 @@ def laziness(
     if len(data) > most:
         rows = np.random.default_rng(0).permutation(len(data))[:most]
         data = data.take(np.sort(rows))
-    (here, *path), (time, *_) = lazy_path(model, data, (share, *shares))
+    lazy = _LazyPath.of(model, data)
+    (here, *path), (time, *_) = lazy.regimes((share, *shares))
     widths, gammas = (), ()
     along_width: tuple[Regime, ...] = ()
     along_gamma: tuple[Regime, ...] = ()
@@ -332,7 +342,7 @@ def laziness(
         slope,
         shares,
         tuple(path),
-        time_spans(model, data, shares) if shares else (),
+        lazy.spans(shares),
     )
 
 
